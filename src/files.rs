@@ -19,28 +19,22 @@ pub struct File {
 impl File {
     /// Opens a regular file; directories, pipes and devices are refused before they can block.
     pub fn open(path: &Path) -> Result<Self> {
-        let name = path.display().to_string();
+        let failed = |kind, what, error: io::Error| Error::new(kind, what).at_path(path).because(error);
         let found = fs::metadata(path).map_err(|error| {
             if error.kind() == io::ErrorKind::NotFound {
                 let what = "no such file; `epitome sessions` lists the sessions";
-                return Error::new(ErrorKind::Input, what).at(&name, None);
+                return Error::new(ErrorKind::Input, what).at_path(path);
             }
-            Error::new(ErrorKind::Input, "opening a session file").at(&name, None).because(error)
+            failed(ErrorKind::Input, "opening a session file", error)
         })?;
         if !found.is_file() {
             let what = if found.is_dir() { "a directory" } else { "a pipe, socket or device" };
-            return Err(Error::new(ErrorKind::Input, format!("expected a session file, found {what}"))
-                .at(&name, None));
+            let what = format!("expected a session file, found {what}");
+            return Err(Error::new(ErrorKind::Input, what).at_path(path));
         }
-        let file = open(path).map_err(|error| {
-            Error::new(ErrorKind::Input, "opening a session file").at(&name, None).because(error)
-        })?;
-        let len = file
-            .metadata()
-            .map_err(|error| {
-                Error::new(ErrorKind::Io, "asking for the length").at(&name, None).because(error)
-            })?
-            .len();
+        let file = open(path).map_err(|it| failed(ErrorKind::Input, "opening a session file", it))?;
+        let about = file.metadata().map_err(|it| failed(ErrorKind::Io, "asking for the length", it))?;
+        let (name, len) = (path.display().to_string(), about.len());
         Ok(Self { name, file, len })
     }
 }
@@ -164,13 +158,12 @@ pub fn make_folder(folder: &Path, what: &str) -> Result<()> {
 /// Puts a file in place: written beside it, synced, renamed over it. An existing file's permissions are kept, a new
 /// one is the owner's alone.
 pub fn install(path: &Path, bytes: &[u8]) -> Result<()> {
-    let beside = beside(path, bytes, path)?;
-    renamed(&beside, path)
+    install_from(path, &mut &*bytes).map(drop)
 }
 
 /// The same for bytes that are not in memory; how many there were.
 pub fn install_from(path: &Path, content: &mut dyn Read) -> Result<u64> {
-    let (beside, len) = beside_from(path, content, path)?;
+    let (beside, len) = beside(path, content, path)?;
     renamed(&beside, path)?;
     Ok(len)
 }
@@ -185,7 +178,7 @@ pub fn create(path: &Path, bytes: &[u8], like: &Path) -> Result<()> {
 
 /// The same for bytes that are not in memory; how many there were.
 pub fn create_from(path: &Path, content: &mut dyn Read, like: &Path) -> Result<u64> {
-    let (beside, len) = beside_from(path, content, like)?;
+    let (beside, len) = beside(path, content, like)?;
     // A link never takes the place of what was made meanwhile, as a renamed file does.
     let placed = match fs::hard_link(&beside, path) {
         Ok(()) => sync_folder(path),
@@ -248,20 +241,18 @@ pub fn replace(path: &Path, len: u64, bytes: &[u8]) -> Result<()> {
 /// # Errors
 /// As [`replace`], and what reading them gives.
 pub fn replace_from(path: &Path, len: u64, content: &mut dyn Read) -> Result<()> {
-    let place = || path.display().to_string();
-    let fail =
-        |what: &str, error: io::Error| Error::new(ErrorKind::Io, what).at(place(), None).because(error);
+    let fail = |what: &str, error: io::Error| Error::new(ErrorKind::Io, what).at_path(path).because(error);
     let old =
         fs::File::open(path).map_err(|it| fail("opening a file to replace it; nothing was changed", it))?;
     let now = || old.metadata().map(|it| it.len()).map_err(|it| fail("asking for the length", it));
     let changed = || {
-        Error::new(ErrorKind::Changed, "it was written to meanwhile; nothing was replaced; try again")
-            .at(place(), None)
+        let what = "it was written to meanwhile; nothing was replaced; try again";
+        Error::new(ErrorKind::Changed, what).at_path(path)
     };
     if now()? != len {
         return Err(changed());
     }
-    let (beside, _) = beside_from(path, content, path)?;
+    let (beside, _) = beside(path, content, path)?;
     if now()? != len {
         let _ = fs::remove_file(&beside);
         return Err(changed());
@@ -298,13 +289,9 @@ pub fn overwrite(path: &Path, edits: &[(u64, Vec<u8>)]) -> Result<()> {
     write().map_err(|error| Error::new(ErrorKind::Io, "writing into a file").at_path(path).because(error))
 }
 
-/// Writes a file beside `path`, synced, with the permissions of `like` if that is there; its name.
-fn beside(path: &Path, bytes: &[u8], like: &Path) -> Result<PathBuf> {
-    beside_from(path, &mut &*bytes, like).map(|it| it.0)
-}
-
-/// The same, and how many bytes there were.
-fn beside_from(path: &Path, content: &mut dyn Read, like: &Path) -> Result<(PathBuf, u64)> {
+/// Writes a file beside `path`, synced, with the permissions of `like` if that is there; its name, and how many bytes
+/// there were.
+fn beside(path: &Path, content: &mut dyn Read, like: &Path) -> Result<(PathBuf, u64)> {
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = path.file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default();
     // What another thread writes beside the same file, or what an earlier process left, is not ours.

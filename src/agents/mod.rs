@@ -31,7 +31,7 @@ pub use codex::gateway;
 pub use find::{FoundSession, TypedPrompt, current, find, find_beginning, list, sub_agents, typed};
 
 use history::error::{Error, Result};
-use sessions::{Format, MemorySource, Session, Source};
+use sessions::{Format, MemorySource, Session};
 
 use find::scan::{HEAD, SessionFile, files, first_words, objects, spellings};
 use hooks::AgentHooks;
@@ -211,15 +211,9 @@ pub trait Agent: Sync {
         None
     }
 
-    /// A session as it was before a compaction whose summary is message `at`, if the summary's own session holds that:
-    /// the archived one may lack what was written a moment later.
-    fn before_summary(
-        &self,
-        _source: &dyn Source,
-        _session: &Session,
-        _at: usize,
-        _handle: &str,
-    ) -> Result<Option<(MemorySource, Session)>> {
+    /// A session as it was before a compaction, if what stands before its summary in the file tells: the archived one
+    /// may lack what was written a moment later. `handle`: of the archived one, as the summary names it.
+    fn before_summary(&self, _before: &[u8], _handle: &str) -> Result<Option<(MemorySource, Session)>> {
         Ok(None)
     }
 

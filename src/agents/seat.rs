@@ -30,7 +30,7 @@ pub trait Seat: Sync {
     ///
     /// # Errors
     /// [`ErrorKind::Input`] if the event is not of the form that is known.
-    fn asked(&self, event: &Value, around: &Around<'_>) -> Result<Option<SeatRequest>>;
+    fn asked(&self, event: &Value, around: &Around<'_>) -> Result<Option<(SeatAsk, Conversation)>>;
 
     /// The answer in the client's own shape: `messages` of the compacted history, or the same as one text.
     fn reply(&self, messages: &[Message], text: &dyn Fn() -> String) -> Value;
@@ -49,20 +49,20 @@ pub struct Around<'a> {
 }
 
 /// A compaction that a client asks for.
-pub struct SeatRequest {
+#[derive(Debug, Clone, Default)]
+pub struct SeatAsk {
     pub cause: Cause,
     /// What the user wrote behind the command.
     pub focus: Option<String>,
     /// The context window, in tokens, where the client or its settings tell it.
     pub window: Option<u64>,
-    pub conversation: Conversation,
 }
 
-impl SeatRequest {
+impl SeatAsk {
     /// As the event says it, where it says it in the usual fields.
-    pub fn new(event: &Value, conversation: Conversation) -> Self {
+    pub fn of(event: &Value) -> Self {
         let window = event["window"].as_u64().filter(|it| *it > 0);
-        Self { cause: cause(event), focus: focus(event), window, conversation }
+        Self { cause: cause(event), focus: focus(event), window }
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{LazyLock, OnceLock};
 
 use compaction::profile::Profile;
-use compaction::summary::prompt::PromptTexts;
+use compaction::summary::prompt::PromptText;
 use history::error::{Error, ErrorKind, Result};
 
 macro_rules! profiles {
@@ -107,18 +107,20 @@ pub fn parse(text: &str, place: &str) -> Result<Profile> {
 }
 
 /// The prompts for a model that writes summaries.
-pub const TEXTS: PromptTexts = PromptTexts {
-    system: include_str!("../../prompts/summarizer/system.md"),
-    ask: include_str!("../../prompts/summarizer/ask.md"),
-    again: include_str!("../../prompts/summarizer/again.md"),
-    chunk: include_str!("../../prompts/summarizer/chunk.md"),
-    fold: include_str!("../../prompts/summarizer/fold.md"),
-    repair: include_str!("../../prompts/summarizer/repair.md"),
-    shorten: include_str!("../../prompts/summarizer/shorten.md"),
-    verify: include_str!("../../prompts/summarizer/verify.md"),
-    prefix: include_str!("../../prompts/summarizer/prefix.md"),
-    host: include_str!("../../prompts/summarizer/host.md"),
-};
+pub fn text(text: PromptText) -> &'static str {
+    match text {
+        PromptText::System => include_str!("../../prompts/summarizer/system.md"),
+        PromptText::Ask => include_str!("../../prompts/summarizer/ask.md"),
+        PromptText::Again => include_str!("../../prompts/summarizer/again.md"),
+        PromptText::Chunk => include_str!("../../prompts/summarizer/chunk.md"),
+        PromptText::Fold => include_str!("../../prompts/summarizer/fold.md"),
+        PromptText::Repair => include_str!("../../prompts/summarizer/repair.md"),
+        PromptText::Shorten => include_str!("../../prompts/summarizer/shorten.md"),
+        PromptText::Verify => include_str!("../../prompts/summarizer/verify.md"),
+        PromptText::Prefix => include_str!("../../prompts/summarizer/prefix.md"),
+        PromptText::Host => include_str!("../../prompts/summarizer/host.md"),
+    }
+}
 
 /// A prompt by the name that profiles give it: one that comes with the program, or else the text itself.
 pub fn prompt(name: &str) -> &str {
@@ -128,7 +130,7 @@ pub fn prompt(name: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use compaction::profile::{Pass, SummarySpec, SummaryStyle};
-    use compaction::summary::prompt::{Fill, PromptText, filled};
+    use compaction::summary::prompt::{Fill, filled};
 
     use super::*;
 
@@ -186,7 +188,7 @@ mod tests {
         let spec: SummarySpec =
             toml::from_str("sections = [{title = \"Goal\", holds = [\"goal\"]}]").unwrap();
         let fill = Fill {
-            texts: &TEXTS,
+            texts: text,
             fence: "f00d",
             transcript: "T",
             spec: &spec,

@@ -7,8 +7,8 @@ use serde::Deserialize;
 
 use super::Environment;
 use crate::llm::http::RequestLimits;
-use compaction::summary::dialogue::Bounds;
 use compaction::summary::model::{Api, Endpoint, Key};
+use compaction::summary::request::Bounds;
 use history::error::{Error, ErrorKind, Result};
 
 /// Who is to write a summary.
@@ -318,7 +318,7 @@ impl Summarizers {
         }
         let api = match written.api.as_deref() {
             None => known.api,
-            Some(name) => Api::named(name).ok_or_else(|| {
+            Some(name) => Api::find(name).ok_or_else(|| {
                 let what = format!(
                     "{place}.api: expected anthropic, openai-responses, openai-chat or gemini, found {name:?}"
                 );

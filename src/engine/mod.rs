@@ -27,6 +27,7 @@ use history::History;
 use history::error::{Hint, HintWords, Result};
 use tokens::TokenCounter;
 
+pub use crate::agents::seat::SeatAsk;
 pub use archive::passages::is_qualifier;
 pub use archive::readable::readable;
 pub use archive::recall::{FoundPrompt, Recalled, newest, read, recall, search};
@@ -43,7 +44,7 @@ pub use compact::summary_cost::estimate_by_provider;
 #[cfg(feature = "otel")]
 #[doc(hidden)]
 pub use events::otel;
-pub use events::{Event, Listener};
+pub use events::{Event, Listener, shell};
 pub use input::open::{Directories, Opened, SessionRef, continued, open, open_measured, sessions};
 pub use input::options::{Amount, Ask, CompactOptions, Counting, Edit, Editor, PruneOptions, To, Writer};
 pub use input::request::keep_snapshot;
@@ -67,7 +68,7 @@ pub use seat::event::{SeatAnswer, seat_event};
 pub use seat::hook::hook;
 pub use seat::items::{ItemsAsk, ItemsDone, seat_items};
 pub use seat::log::{self as seat_log, SeatEntry};
-pub use seat::{SeatAsk, Seated, seat};
+pub use seat::{Seated, seat};
 pub use transfer::carry::{brief, hand_off};
 pub use undo::{Archived, located, undo, undo_of};
 pub use write_back::Installed;

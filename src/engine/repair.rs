@@ -6,7 +6,7 @@ use std::io::Read;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use crate::agents::{self, Database, reach};
+use crate::agents::{self, reach};
 use crate::answers::{FindingInfo, Next, RepairAnswer, RepairStatus, RestoreStatus, TakesEffect};
 use crate::engine::archive::ArchivedHandles;
 use crate::engine::undo::outcome::{Done, changed, original_of};
@@ -55,9 +55,7 @@ pub fn repair(
     let source = &*opened.source;
     let found = match first.taken.is_empty() {
         true => first,
-        false => sessions::repair::repair(source, format, &|data| {
-            Handle::of(&scope, &Digest::of(data)).as_str().to_owned()
-        })?,
+        false => damage(source, format, &scope)?,
     };
     let mended = found.mended(source);
     let left = remaining_problems(&opened, &mended)?;
@@ -93,6 +91,11 @@ pub fn repair(
         resume: written.resume,
         next: next.unwrap_or_default(),
     })
+}
+
+/// What is wrong with a session. What is taken out of it is named by its handle in `scope`.
+fn damage(source: &dyn Source, format: Format, scope: &Scope) -> Result<Repair> {
+    sessions::repair::repair(source, format, &|data| Handle::of(scope, &Digest::of(data)).as_str().to_owned())
 }
 
 #[derive(Default)]
@@ -169,6 +172,7 @@ pub(crate) fn undo_repair(
     let original = original_of(compaction)?;
     let output = compaction.applied.as_ref().and_then(|it| it.path.clone()).unwrap_or_default();
     let path = PathBuf::from(&output);
+    let format = Format::named(&compaction.session.format)?;
     let done = |status, later| Done {
         status,
         id: compaction.session.id.clone(),
@@ -186,7 +190,7 @@ pub(crate) fn undo_repair(
                 return if same { Ok(done(RestoreStatus::Unchanged, 0)) } else { Err(changed(&path)) };
             }
             let since = now.bytes(mark.len..now.len())?;
-            let agent = agent_of(Format::named(&compaction.session.format)?)?;
+            let agent = agent_of(format)?;
             let _claim = agent.lock(&engine.config.agents, &compaction.session.id)?;
             // What came since begins on a line of its own.
             let (_, last) = compared(&now, &mut *engine.store.reader(scope, original)?)?;
@@ -196,33 +200,16 @@ pub(crate) fn undo_repair(
             Ok(done(RestoreStatus::Restored, since.iter().filter(|it| **it == b'\n').count()))
         }
         Location::Rows(database, path, id) => {
-            let format = Format::named(&compaction.session.format)?;
             let bytes = engine.store.restore(scope, original)?;
-            rows_unmended(database, &path, &id, &bytes, format, scope, mark)?;
+            let source = MemorySource::new(agents::address(&path, &id), bytes.as_slice());
+            let mended = damage(&source, format, scope)?.mended(&source).whole()?;
+            if Digest::of(&mended).to_string() != mark.digest {
+                return Err(changed(&path));
+            }
+            database.change(&path, &mended, &bytes)?;
             Ok(done(RestoreStatus::Restored, 0))
         }
     }
-}
-
-fn rows_unmended(
-    database: &dyn Database,
-    path: &std::path::Path,
-    id: &str,
-    original: &[u8],
-    format: Format,
-    scope: &Scope,
-    mark: &WrittenFingerprint,
-) -> Result<()> {
-    let source = MemorySource::new(agents::address(path, id), original);
-    let found = sessions::repair::repair(&source, format, &|data| {
-        Handle::of(scope, &Digest::of(data)).as_str().to_owned()
-    })?;
-    let mended = found.mended(&source);
-    let mended = mended.whole()?;
-    if Digest::of(&mended).to_string() != mark.digest {
-        return Err(changed(path));
-    }
-    database.change(path, &mended, original)
 }
 
 /// Whether a file holds what an original does, and the original's last byte.

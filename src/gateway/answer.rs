@@ -7,14 +7,12 @@ use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 
 use super::recognise::{AskedBy, message};
+use crate::engine::ItemsDone;
 use sessions::Format;
 
 pub struct CompactedReply {
-    /// The summary and the end of the conversation.
-    pub text: String,
-    /// The same as a JSON array of messages, where those were asked for.
-    pub messages: Option<Vec<u8>>,
-    /// The same as a capsule, where one was asked for.
+    pub done: ItemsDone,
+    /// Its text as a capsule, where one was asked for.
     pub capsule: Option<String>,
     /// Seconds since 1970.
     pub at: i64,
@@ -23,17 +21,18 @@ pub struct CompactedReply {
 }
 
 pub fn response(asked: AskedBy, stream: bool, made: &CompactedReply) -> Response<Body> {
-    let id = id(&made.text);
-    if let Some(messages) = &made.messages {
+    let text = &made.done.text;
+    let id = id(text);
+    if let Some(messages) = &made.done.messages {
         return listed(asked, &id, messages, made);
     }
     let item = match (asked, &made.capsule) {
         (AskedBy::Trigger, Some(capsule)) => {
             json!({"type": "compaction", "id": format!("cmp_{id}"), "encrypted_content": capsule})
         }
-        (AskedBy::Compact(_), _) => message(&made.text),
+        (AskedBy::Compact(_), _) => message(text),
         (AskedBy::Prompt | AskedBy::Trigger, _) => {
-            let part = json!({"type": "output_text", "text": made.text, "annotations": []});
+            let part = json!({"type": "output_text", "text": text, "annotations": []});
             json!({"type": "message", "role": "assistant", "id": format!("msg_{id}"), "status": "completed", "content": [part]})
         }
     };
@@ -110,8 +109,7 @@ mod tests {
 
     fn made(capsule: bool) -> CompactedReply {
         CompactedReply {
-            text: "S\n\u{2028}".into(),
-            messages: None,
+            done: ItemsDone { text: "S\n\u{2028}".into(), messages: None, tokens: (0, 0), handle: None },
             capsule: capsule.then(|| "EPITOME1.x".into()),
             at: 7,
             model: None,

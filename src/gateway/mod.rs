@@ -239,8 +239,9 @@ impl Gateway {
         let now = jiff::Timestamp::now().as_millisecond();
         let entry = SeatEntry { session: thread, ..SeatEntry::new(client, now, begun) };
         match done {
-            Ok((made, tokens, handle)) => {
-                seat_log::append(&self.folder, &SeatEntry { tokens: Some(tokens), handle, ..entry });
+            Ok(made) => {
+                let (tokens, handle) = (Some(made.done.tokens), made.done.handle.clone());
+                seat_log::append(&self.folder, &SeatEntry { tokens, handle, ..entry });
                 Ok(answer::response(asked, stream, &made))
             }
             Err(error) => {
@@ -256,7 +257,7 @@ impl Gateway {
         owner: &str,
         thread: Option<String>,
         ask: CompactionAsk,
-    ) -> Result<(CompactedReply, (u64, u64), Option<String>)> {
+    ) -> Result<CompactedReply> {
         let engine = (self.engines)(owner)?;
         let (prompts, format) = match ask.asked {
             AskedBy::Prompt | AskedBy::Trigger => (Prompts::Kept, Format::OPENAI_RESPONSES),
@@ -270,8 +271,7 @@ impl Gateway {
             (AskedBy::Trigger, None) => return Err(Error::new(ErrorKind::Bug, "a gateway without a key")),
             (AskedBy::Prompt | AskedBy::Compact(_), _) => None,
         };
-        let made = CompactedReply { text: done.text, messages: done.messages, capsule, at, model: ask.model };
-        Ok((made, done.tokens, done.handle))
+        Ok(CompactedReply { done, capsule, at, model: ask.model })
     }
 }
 

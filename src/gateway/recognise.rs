@@ -91,19 +91,8 @@ impl RecognisedRequest {
     /// # Errors
     /// What `open` says of a capsule that bears our mark.
     pub fn expanded(&self, body: &str, open: &dyn Fn(&str) -> Result<String>) -> Result<Option<String>> {
-        let mut out = String::new();
-        let mut at = 0;
-        for span in &self.items {
-            let Some(new) = opened(&body[span.clone()], open)? else { continue };
-            out.push_str(&body[at..span.start]);
-            out.push_str(&message(&new).to_string());
-            at = span.end;
-        }
-        if at == 0 {
-            return Ok(None);
-        }
-        out.push_str(&body[at..]);
-        Ok(Some(out))
+        let edits = opened(body, &self.items, open)?;
+        Ok((!edits.is_empty()).then(|| history::edited(body, edits)))
     }
 
     /// The conversation as a JSON array: the items without the one that asks.
@@ -132,17 +121,23 @@ fn asked_by(item: &str, no_tools: bool) -> Option<AskedBy> {
     (is_message && item["role"] == "user" && no_tools && text.starts_with(PROMPT)).then_some(AskedBy::Prompt)
 }
 
-/// The summary in an item of ours; nothing if it is another's.
-pub fn opened(item: &str, open: &dyn Fn(&str) -> Result<String>) -> Result<Option<String>> {
+/// The items of a text that are capsules of ours, each with the user message that takes its place.
+pub fn opened(
+    text: &str,
+    items: &[Range<usize>],
+    open: &dyn Fn(&str) -> Result<String>,
+) -> Result<Vec<(Range<usize>, String)>> {
+    let capsules = items.iter().filter_map(|it| Some((it.clone(), capsule(&text[it.clone()])?)));
+    capsules.map(|(it, capsule)| Ok((it, message(&open(&capsule)?).to_string()))).collect()
+}
+
+fn capsule(item: &str) -> Option<String> {
     if !item.contains(MARK) {
-        return Ok(None);
+        return None;
     }
-    let Ok(value) = serde_json::from_str::<Value>(item) else { return Ok(None) };
-    let capsule = value["encrypted_content"].as_str().filter(|it| it.starts_with(MARK));
-    let (Some(capsule), true) = (capsule, CAPSULES.iter().any(|it| value["type"] == *it)) else {
-        return Ok(None);
-    };
-    open(capsule).map(Some)
+    let value: Value = serde_json::from_str(item).ok()?;
+    let capsule = value["encrypted_content"].as_str().filter(|it| it.starts_with(MARK))?;
+    CAPSULES.iter().any(|it| value["type"] == *it).then(|| capsule.to_owned())
 }
 
 pub fn message(text: &str) -> Value {

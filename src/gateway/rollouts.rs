@@ -25,16 +25,15 @@ fn holds(bytes: &[u8]) -> bool {
 /// [`ErrorKind::Live`] while Codex writes it; [`ErrorKind::Refused`] if one is not the owner's.
 pub fn open(env: &Env, session: &FoundSession, folder: &Path, owner: &str) -> Result<usize> {
     let _claim = gateway::AGENT.lock(env, &session.id)?;
-    let place = || session.path.display().to_string();
-    let bytes = std::fs::read(&session.path)
-        .map_err(|error| Error::new(ErrorKind::Io, "reading a session").at(place(), None).because(error))?;
+    let path = &session.path;
+    let bytes = std::fs::read(path)
+        .map_err(|error| Error::new(ErrorKind::Io, "reading a session").at_path(path).because(error))?;
     let key = CapsuleKey::open(folder)?;
     let text = std::str::from_utf8(&bytes)
-        .map_err(|_| Error::new(ErrorKind::Input, "expected UTF-8, found other bytes").at(place(), None))?;
-    let (new, count) =
-        opened(text, &|it| key.open_capsule(owner, it)).map_err(|error| error.at(place(), None))?;
+        .map_err(|_| Error::new(ErrorKind::Input, "expected UTF-8, found other bytes").at_path(path))?;
+    let (new, count) = opened(text, &|it| key.open_capsule(owner, it)).map_err(|it| it.at_path(path))?;
     if count > 0 {
-        crate::files::replace(&session.path, bytes.len() as u64, new.as_bytes())?;
+        crate::files::replace(path, bytes.len() as u64, new.as_bytes())?;
     }
     Ok(count)
 }
@@ -45,16 +44,10 @@ fn opened(text: &str, open: &dyn Fn(&str) -> Result<String>) -> Result<(String, 
     let mut out = String::with_capacity(text.len());
     let mut count = 0;
     for line in text.split_inclusive('\n') {
-        let mut at = 0;
         let spans = if holds(line.as_bytes()) { gateway::items(line) } else { Vec::new() };
-        for span in spans {
-            if let Some(summary) = recognise::opened(&line[span.clone()], open)? {
-                out.push_str(&line[at..span.start]);
-                out.push_str(&recognise::message(&framed_summary(&summary)).to_string());
-                (at, count) = (span.end, count + 1);
-            }
-        }
-        out.push_str(&line[at..]);
+        let edits = recognise::opened(line, &spans, &|it| open(it).map(|it| framed_summary(&it)))?;
+        count += edits.len();
+        out.push_str(&history::edited(line, edits));
     }
     Ok((out, count))
 }

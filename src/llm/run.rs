@@ -10,9 +10,10 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
 use super::http::{Http, RequestLimits, runtime};
-use compaction::summary::dialogue::{Dialogue, GaveUp, Step, SummaryRequest};
+use compaction::summary::dialogue::{Dialogue, GaveUp, Step};
 use compaction::summary::failure::Failure;
 use compaction::summary::model::{Endpoint, ModelRequest, Reply};
+use compaction::summary::request::SummaryRequest;
 use history::error::{Error, ErrorKind, Result};
 
 /// A future that is not sent to another thread.

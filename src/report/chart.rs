@@ -158,11 +158,16 @@ fn grid(top: f64) -> Vec<u64> {
     (0..=5).map(|it| (f64::from(it) * step) as u64).filter(|it| (*it as f64) < top * 0.97).collect()
 }
 
-fn areas(out: &mut String, page: &Page, steps: &[Column], y: &dyn Fn(u64) -> f64, top: f64) {
+/// A drawing that fills its place, however wide that is.
+fn begin_drawing(out: &mut String, high: f64, what: &str) {
     let _ = write!(
         out,
-        "<svg viewBox=\"0 0 {WIDE} {HIGH}\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"context by category\">"
+        "<svg viewBox=\"0 0 {WIDE} {high}\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{what}\">"
     );
+}
+
+fn areas(out: &mut String, page: &Page, steps: &[Column], y: &dyn Fn(u64) -> f64, top: f64) {
+    begin_drawing(out, HIGH, "context by category");
     let x = |to: usize| to as f64 * WIDE / page.before.len().max(1) as f64;
     for line in grid(top).into_iter().filter(|it| *it > 0) {
         let at = HIGH - y(line) * HIGH;
@@ -210,10 +215,7 @@ fn teeth(out: &mut String, past: &[(&TimelineMark, (u64, Option<u64>))], y: &dyn
     let _ = write!(out, "<div class=\"past\" style=\"--n:{}\">", past.len());
     if !past.is_empty() {
         let wide = WIDE / past.len() as f64;
-        let _ = write!(
-            out,
-            "<svg viewBox=\"0 0 {WIDE} {HIGH}\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"earlier compactions\">"
-        );
+        begin_drawing(out, HIGH, "earlier compactions");
         let mut low = 0;
         for (number, (mark, (before, after))) in past.iter().enumerate() {
             let (from, to) = (number as f64 * wide, (number + 1) as f64 * wide);
@@ -266,10 +268,8 @@ fn strip(out: &mut String, page: &Page) {
         return;
     }
     let all = page.before.len() as f64;
-    let _ = write!(
-        out,
-        "<div class=\"strip\"><svg viewBox=\"0 0 {WIDE} 10\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"what becomes of each message\">"
-    );
+    out.push_str("<div class=\"strip\">");
+    begin_drawing(out, 10.0, "what becomes of each message");
     let mut at = 0;
     for run in page.before.chunk_by(|a, b| a.fate == b.fate) {
         let fate = run.first().map_or(Fate::Kept, |it| it.fate);

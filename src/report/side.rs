@@ -14,31 +14,40 @@ pub(super) fn sides(out: &mut String, page: &Page) {
     if page.before.is_empty() {
         return;
     }
-    let most = (BUDGET / page.before.len()).clamp(SHOWN, 4_000);
-    let none = page.after.is_empty();
-    out.push_str(if none { "<div>\n" } else { "<div class=\"sides\">\n" });
-    let _ = write!(
-        out,
-        "<section class=\"card side\"><h2>{}</h2><div class=\"soft small\">{} messages</div>\n<div class=\"scroll\">\n",
-        if none { "The messages" } else { "Before" },
-        page.before.len()
-    );
-    for (at, entry) in page.before.iter().enumerate() {
-        message(out, entry, Some(at), most, none, page.before.len());
-    }
-    out.push_str("</div></section>\n");
-    if !none {
-        let _ = write!(
-            out,
-            "<section class=\"card side\"><h2>After</h2><div class=\"soft small\">{} messages</div>\n<div class=\"scroll\">\n",
-            page.after.len()
-        );
-        for entry in &page.after {
-            message(out, entry, None, most, false, page.before.len());
-        }
-        out.push_str("</div></section>\n");
+    if page.after.is_empty() {
+        out.push_str("<div>\n");
+        side(out, page, Side::Alone);
+    } else {
+        out.push_str("<div class=\"sides\">\n");
+        side(out, page, Side::Before);
+        side(out, page, Side::After);
     }
     out.push_str("</div>\n");
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    /// Nothing is to be done: there is no other.
+    Alone,
+    Before,
+    After,
+}
+
+fn side(out: &mut String, page: &Page, side: Side) {
+    let (title, entries) = match side {
+        Side::Alone => ("The messages", &page.before),
+        Side::Before => ("Before", &page.before),
+        Side::After => ("After", &page.after),
+    };
+    let count = entries.len();
+    let _ = write!(
+        out,
+        "<section class=\"card side\"><h2>{title}</h2><div class=\"soft small\">{count} messages</div>\n<div class=\"scroll\">\n"
+    );
+    for (at, entry) in entries.iter().enumerate() {
+        message(out, entry, at, side, page.before.len());
+    }
+    out.push_str("</div></section>\n");
 }
 
 /// The colour of what most of a message's tokens are.
@@ -47,35 +56,25 @@ fn colour(tokens: &Categories) -> &'static str {
     named.max_by_key(|(it, _)| it.1).map_or("system", |(_, it)| it.1)
 }
 
-/// A message. `anchor`: the name it can be reached by.
-fn message(
-    out: &mut String,
-    entry: &ReportEntry,
-    anchor: Option<usize>,
-    most: usize,
-    plain: bool,
-    messages: usize,
-) {
+/// A message of one side. `at`: its place there, by whose number those before are reached. `messages`: of before.
+fn message(out: &mut String, entry: &ReportEntry, at: usize, side: Side, messages: usize) {
+    let (id, number) = match side {
+        Side::Alone | Side::Before => (format!(" id=\"m{at}\""), Some(at)),
+        Side::After => (String::new(), entry.number),
+    };
     // `is-kept` and its like are the colours of facts.
-    let faded = anchor.is_some() && !plain && entry.fate == Fate::Summarized;
+    let faded = side == Side::Before && entry.fate == Fate::Summarized;
     let fate = if faded { " is-summarized" } else { "" };
-    let id = anchor.map(|it| format!(" id=\"m{it}\"")).unwrap_or_default();
-    let _ = write!(
-        out,
-        "<article class=\"m{fate}\"{id} style=\"--of:var(--{})\"><header>",
-        colour(&entry.tokens)
-    );
-    match (anchor, entry.number) {
-        (Some(at), _) => {
-            let _ = write!(out, "<a href=\"#m{at}\">#{at}</a>");
-        }
-        (None, Some(number)) => {
+    let colour = colour(&entry.tokens);
+    let _ = write!(out, "<article class=\"m{fate}\"{id} style=\"--of:var(--{colour})\"><header>");
+    match number {
+        Some(number) => {
             let _ = write!(out, "<a href=\"#m{number}\">#{number}</a>");
         }
-        (None, None) => out.push_str("<span class=\"tag\">new</span>"),
+        None => out.push_str("<span class=\"tag\">new</span>"),
     }
     let _ = write!(out, "<b>{}</b>", escape(&entry.who));
-    let tag = match (anchor.is_some() && !plain, entry.fate) {
+    let tag = match (side == Side::Before, entry.fate) {
         (true, Fate::Kept) => "<span class=\"tag kept\">kept</span> ",
         (_, Fate::Cleared) => "<span class=\"tag cleared\">output cleared</span> ",
         (_, Fate::Kept | Fate::Summarized) => "",
@@ -84,7 +83,7 @@ fn message(
     if entry.summary {
         prose(out, &entry.text, messages);
     } else {
-        text(out, &entry.text, most);
+        text(out, &entry.text, (BUDGET / messages).clamp(SHOWN, 4_000));
     }
     out.push_str("</article>\n");
 }

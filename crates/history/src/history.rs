@@ -6,6 +6,8 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+use serde::{Deserialize, Serialize};
+
 use crate::named;
 use crate::text::Text;
 
@@ -203,7 +205,8 @@ impl Part {
 }
 
 /// Tokens that the provider reported for the request which produced a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Usage {
     /// Tokens in, not from a cache.
     pub input: u64,
@@ -227,6 +230,16 @@ impl Usage {
     /// Everything the request was sent: the context just before the message.
     pub fn sent(&self) -> u64 {
         self.input.saturating_add(self.cache_read).saturating_add(self.cache_write)
+    }
+
+    /// Adds what another request took.
+    pub fn add(&mut self, other: Self) {
+        self.input += other.input;
+        self.output += other.output;
+        self.cache_read += other.cache_read;
+        self.cache_write += other.cache_write;
+        self.cache_write_hour += other.cache_write_hour;
+        self.reasoning += other.reasoning;
     }
 
     /// The context just after the message.

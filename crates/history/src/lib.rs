@@ -18,4 +18,4 @@ pub mod verbatim;
 
 pub use error::{Error, Result};
 pub use history::*;
-pub use text::{Measure, Text, TextSize, one_line};
+pub use text::{Measure, Text, TextSize, edited, one_line};

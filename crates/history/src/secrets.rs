@@ -48,17 +48,8 @@ pub fn mask(text: &str) -> Cow<'_, str> {
     if found.is_empty() {
         return Cow::Borrowed(text);
     }
-    let mut out = String::with_capacity(text.len());
-    let mut at = 0;
-    for (range, name) in found {
-        out.push_str(&text[at..range.start]);
-        out.push_str("[REDACTED:");
-        out.push_str(name);
-        out.push(']');
-        at = range.end;
-    }
-    out.push_str(&text[at..]);
-    Cow::Owned(out)
+    let masked = found.into_iter().map(|(range, name)| (range, format!("[REDACTED:{name}]")));
+    Cow::Owned(crate::edited(text, masked))
 }
 
 /// Where secrets stand, in order, none within another.

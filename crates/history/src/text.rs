@@ -1,6 +1,6 @@
 //! A text that knows its size, and remembers what it was measured as.
 
-use std::ops::{Add, AddAssign};
+use std::ops::{Add, AddAssign, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -9,6 +9,19 @@ use crate::simd::{self, BLOCK, BLOCKS, Block, Kernel, count};
 /// A text with its white space folded: on one line, one blank between words.
 pub fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A text with other texts in the place of ranges, which are given in order.
+pub fn edited<T: AsRef<str>>(text: &str, edits: impl IntoIterator<Item = (Range<usize>, T)>) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut at = 0;
+    for (range, new) in edits {
+        out.push_str(text.get(at..range.start).unwrap_or_default());
+        out.push_str(new.as_ref());
+        at = at.max(range.end);
+    }
+    out.push_str(text.get(at..).unwrap_or_default());
+    out
 }
 
 /// How much text there is, in the units that the systems' own estimates are made of. One pass over the bytes.

@@ -3,17 +3,10 @@
 
 use std::sync::LazyLock;
 
-use super::probe::FileOp;
+use super::probe::{FileOp, Polarity};
 use FileOp::{Created, Deleted, Edited, Read};
 use Place::{Anywhere, Opening};
-use Sign::{Forbid, Require};
-
-/// Which way a rule points.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sign {
-    Require,
-    Forbid,
-}
+use Polarity::{Forbid, Require};
 
 /// Where in a clause a cue counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,19 +18,19 @@ pub(super) enum Place {
 
 pub(super) struct Cue {
     pub(super) words: &'static str,
-    pub(super) sign: Sign,
+    pub(super) sign: Polarity,
     pub(super) place: Place,
 }
 
 /// Cues of obligation. Of two that start at the same word, the earlier in the table counts.
 pub(super) static OBLIGATION: LazyLock<Vec<Cue>> = LazyLock::new(|| {
-    let cues = |(sign, place, words): (Sign, Place, &'static [&'static str])| {
+    let cues = |(sign, place, words): (Polarity, Place, &'static [&'static str])| {
         words.iter().map(move |words| Cue { words, sign, place })
     };
     OBLIGATIONS.iter().copied().flat_map(cues).collect()
 });
 
-const OBLIGATIONS: &[(Sign, Place, &[&str])] = &[
+const OBLIGATIONS: &[(Polarity, Place, &[&str])] = &[
     // English
     (Require, Anywhere, &["don't forget", "do not forget", "never forget"]),
     (Forbid, Anywhere, &[

@@ -275,6 +275,7 @@ fn file_name(path: &str) -> &str {
 }
 
 /// What a text names, in one pass.
+#[derive(Default)]
 struct Vocabulary<'a> {
     cwd: &'a str,
     /// Names as programs have them.
@@ -289,14 +290,7 @@ struct Vocabulary<'a> {
 
 impl<'a> Vocabulary<'a> {
     fn new(cwd: &'a str) -> Self {
-        Self {
-            cwd,
-            words: HashSet::default(),
-            defined: HashSet::default(),
-            paths: HashSet::default(),
-            names: HashSet::default(),
-            values: HashSet::default(),
-        }
+        Self { cwd, ..Self::default() }
     }
 
     /// What a message shows. `own`: also what the agent itself says and asks for in it.

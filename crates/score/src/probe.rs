@@ -1,38 +1,28 @@
 //! What is looked for: facts of ten classes, each with the messages it stands in.
 
 use history::named;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 named! {
     /// A kind of fact, the heaviest first. The letter is its name in JSON, `name` what people call it, in the plural.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum Class {
-        #[serde(rename = "U")]
         UserRule = "user constraints",
-        #[serde(rename = "D")]
         Decision = "decisions",
         /// With the question left open.
-        #[serde(rename = "L")]
         LastRequest = "last request",
         /// A file and what was last done to it.
-        #[serde(rename = "F")]
         File = "file operations",
         /// A command and how it last ended.
-        #[serde(rename = "X")]
         Command = "commands",
         /// An error and whether it is gone.
-        #[serde(rename = "E")]
         Error = "errors",
-        #[serde(rename = "P")]
         OpenItem = "open plan items",
         /// The first request.
-        #[serde(rename = "G")]
         Goal = "goal",
         /// An approach that was tried and given up.
-        #[serde(rename = "T")]
         GivenUp = "approaches given up",
         /// Hash, URL, version, port, number with a key.
-        #[serde(rename = "I")]
         Identifier = "identifiers",
     }
 }
@@ -64,18 +54,20 @@ impl Class {
     }
 }
 
-/// What was done to a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum FileOp {
-    /// Looked at, never changed.
-    Read,
-    /// Changed in part, or written over.
-    Edited,
-    /// Made, also as the target of a move.
-    Created,
-    /// Removed, also as the source of a move.
-    Deleted,
+named! {
+    /// What was done to a file.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum FileOp {
+        /// Looked at, never changed.
+        Read = "read",
+        /// Changed in part, or written over.
+        Edited = "edited",
+        /// Made, also as the target of a move.
+        Created = "created",
+        /// Removed, also as the source of a move.
+        Deleted = "deleted",
+    }
 }
 
 /// Which way a rule points.
@@ -86,6 +78,12 @@ pub enum Polarity {
     Forbid,
     /// Both in one sentence.
     Mixed,
+}
+
+impl Serialize for Class {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.letter())
+    }
 }
 
 /// How a command ended.
@@ -179,7 +177,7 @@ impl Probe {
     pub fn text(&self) -> String {
         match &self.fact {
             Fact::Rule { text, .. } | Fact::Tried { text } | Fact::Words { text } => text.clone(),
-            Fact::File { path, op, .. } => format!("{path}: {}", op_name(*op)),
+            Fact::File { path, op, .. } => format!("{path}: {}", op.name()),
             Fact::Command { command, outcome } => {
                 let mut out = format!("{command}: {}", if outcome.ok { "ok" } else { "failed" });
                 for (name, value) in [("passed", outcome.passed), ("failed", outcome.failed)] {
@@ -203,14 +201,5 @@ impl Probe {
             Fact::Identifier { key: Some(key), value } => format!("{key} {value}"),
             Fact::Identifier { key: None, value } => value.clone(),
         }
-    }
-}
-
-fn op_name(op: FileOp) -> &'static str {
-    match op {
-        FileOp::Read => "read",
-        FileOp::Edited => "edited",
-        FileOp::Created => "created",
-        FileOp::Deleted => "deleted",
     }
 }

@@ -33,10 +33,9 @@ pub(crate) struct FormatRow {
     pub(crate) read: ReadFormat,
     /// Reads what is needed to measure it; otherwise all of it is read.
     pub(crate) scan: Option<fn(&dyn Source, &Keep<'_>) -> Result<Session>>,
-    /// Writes a changed history back; a format without it is only read.
+    /// Writes a changed history back, or, where it was read in another format, makes a new session of it; a format
+    /// without it is only read.
     pub(crate) write: Option<fn(&dyn Source, &Session, &History, Mode) -> Result<Written>>,
-    /// Makes a new session of a history that was read in another format.
-    pub(crate) carry: Option<fn(&dyn Source, &Session, &History) -> Result<Written>>,
     /// Reads the requests that the provider reported, also those whose messages are not sent any more; otherwise only
     /// those of the history are known.
     pub(crate) requests: Option<fn(&dyn Source, &mut Collector) -> Result<()>>,
@@ -56,7 +55,6 @@ impl FormatRow {
             read,
             scan: None,
             write: None,
-            carry: None,
             requests: None,
             repair: &[],
         }

@@ -26,7 +26,7 @@ pub mod wire;
 
 use format::Api;
 use history::error::{Error, ErrorKind, Hint, Result};
-use history::{History, Part, Role, Text};
+use history::{History, Message, Part, Role, Text};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
@@ -318,11 +318,11 @@ pub fn carry(source: &dyn Source, session: &Session, after: &History, to: Format
     if session.format == to {
         return write(source, session, after, Mode::New);
     }
-    let Some(carry) = to.0.carry else {
+    let Some(write) = to.0.write.filter(|_| !to.is_wire()) else {
         let what = format!("expected an agent to carry a session over to, found {}", to.name());
         return Err(Error::new(ErrorKind::Arguments, what));
     };
-    carry(source, session, &without_instructions(after))
+    write(source, session, &without_instructions(after), Mode::New)
 }
 
 fn without_instructions(after: &History) -> History {
@@ -338,6 +338,30 @@ pub fn replaced(source_len: u64, records: &[Record], by: BTreeMap<u32, Vec<u8>>)
     let edits =
         by.into_iter().filter_map(|(number, bytes)| Some((records.get(number as usize)?.range(), bytes)));
     parse::raw::spliced(source_len, edits.collect())
+}
+
+/// The messages that `after` changes, each by its number and with what it was before: only outputs of them say something
+/// else.
+///
+/// # Errors
+/// [`ErrorKind::Bug`] where more is changed.
+fn changed_outputs<'a>(
+    source: &dyn Source,
+    before: impl IntoIterator<Item = &'a Message>,
+    after: &'a History,
+) -> Result<Vec<(usize, &'a Message, &'a Message)>> {
+    let before: Vec<&Message> = before.into_iter().collect();
+    let pairs = || before.iter().zip(after.messages()).enumerate();
+    let is_patch = |(_, (old, new)): (usize, (&&Message, &Message))| {
+        old.from == new.from && old.differs_in_outputs_alone(new)
+    };
+    if before.len() != after.messages().len() || !pairs().all(is_patch) {
+        let what = "while replacing outputs in place, expected the messages that were read with other outputs, found \
+                    others; write a new session instead";
+        return Err(Error::new(ErrorKind::Bug, what).at(source.name(), None));
+    }
+    let changed = pairs().filter(|(_, (old, new))| old.parts != new.parts);
+    Ok(changed.map(|(number, (old, new))| (number, *old, new)).collect())
 }
 
 /// The writer of a format that is only read: an unchanged history gives the source, anything else is refused.

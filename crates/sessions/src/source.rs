@@ -1,8 +1,10 @@
 //! Where a session's bytes are read from.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use history::error::{Error, ErrorKind, Result};
+use history::json;
 
 /// Bytes that can be read again. `len` is fixed when it is opened; bytes after it do not exist.
 pub trait Source: Sync {
@@ -21,6 +23,15 @@ pub trait Source: Sync {
         let mut buffer = vec![0; (range.end - range.start) as usize];
         self.read_at(range.start, &mut buffer)?;
         Ok(buffer)
+    }
+
+    /// Reads a range as text, mended: nothing in it moves. Fails as [`Self::read_at`] does.
+    fn text(&self, range: Range<u64>) -> Result<String> {
+        let bytes = self.bytes(range)?;
+        match json::mend(&bytes) {
+            Cow::Owned(text) => Ok(text),
+            Cow::Borrowed(_) => Ok(String::from_utf8(bytes).unwrap_or_default()),
+        }
     }
 
     /// Reads all of it. Fails as [`Self::read_at`] does.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use history::error::{Error, ErrorKind, Hint, Result};
-use sessions::{Format, MemorySource, Mode, Session, Source};
+use sessions::{Format, MemorySource, Mode, Session};
 
 use super::hooks::{AfterCompaction, AgentHooks, HookMoment};
 use super::reach::{self, Job, Reach, Way};
@@ -122,20 +122,11 @@ impl Agent for ClaudeCode {
 
     /// The part of a transcript in front of the compaction whose summary is message `at`. The archived one may lack rows
     /// that were written a moment later.
-    fn before_summary(
-        &self,
-        source: &dyn Source,
-        session: &Session,
-        at: usize,
-        _handle: &str,
-    ) -> Result<Option<(MemorySource, Session)>> {
-        let Some(record) = session.origins[at].first() else { return Ok(None) };
-        let end = session.records[*record as usize].at;
-        let bytes = source.bytes(0..end)?;
-        let Some(mark) = memchr::memmem::rfind(&bytes, b"\"compact_boundary\"") else { return Ok(None) };
-        let start = memchr::memrchr(b'\n', &bytes[..mark]).map_or(0, |it| it + 1);
-        let before = MemorySource::new("the transcript before the compaction", &bytes[..start]);
-        let session = sessions::read(&before, Some(session.format))?;
+    fn before_summary(&self, before: &[u8], _handle: &str) -> Result<Option<(MemorySource, Session)>> {
+        let Some(mark) = memchr::memmem::rfind(before, b"\"compact_boundary\"") else { return Ok(None) };
+        let start = memchr::memrchr(b'\n', &before[..mark]).map_or(0, |it| it + 1);
+        let before = MemorySource::new("the transcript before the compaction", &before[..start]);
+        let session = sessions::read(&before, Some(self.format()))?;
         Ok(Some((before, session)))
     }
 

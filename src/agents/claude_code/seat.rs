@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::ClaudeCode;
-use crate::agents::seat::{Around, Conversation, Given, Seat, SeatRequest, SeatSession};
+use crate::agents::seat::{Around, Conversation, Given, Seat, SeatAsk, SeatSession};
 use crate::agents::{self, Agent};
 use crate::files;
 use history::error::{Error, ErrorKind, Result};
@@ -30,7 +30,7 @@ impl Seat for ClaudeCodeSeat {
     }
 
     /// The messages that Claude Code hands over, and its transcript, which is what a user wants back.
-    fn asked(&self, event: &Value, around: &Around<'_>) -> Result<Option<SeatRequest>> {
+    fn asked(&self, event: &Value, around: &Around<'_>) -> Result<Option<(SeatAsk, Conversation)>> {
         let mut now = SeatSession::given(&messages(event)?, Format::ANTHROPIC)?;
         // A sub-agent's messages are in no transcript that can be resumed.
         let sub_agent = event["agentId"].is_string();
@@ -51,7 +51,7 @@ impl Seat for ClaudeCodeSeat {
         now.session.history = History::new(messages, meta);
         let archive = transcript.as_ref().is_some_and(|it| !it.1);
         let original = transcript.map(|it| it.0);
-        let asked = SeatRequest::new(event, Conversation::Given(Box::new(Given { now, original, archive })));
+        let given = Conversation::Given(Box::new(Given { now, original, archive }));
         let set = |from: &str| {
             let found = (around.setting)(from)?;
             found.as_u64().or_else(|| found.as_str()?.parse().ok())
@@ -59,7 +59,7 @@ impl Seat for ClaudeCodeSeat {
         let of_settings =
             || set("env:CLAUDE_CODE_AUTO_COMPACT_WINDOW").or_else(|| set("claude-code:autoCompactWindow"));
         let window = event["window"].as_u64().or_else(of_settings).filter(|it| *it > 0);
-        Ok(Some(SeatRequest { window, ..asked }))
+        Ok(Some((SeatAsk { window, ..SeatAsk::of(event) }, given)))
     }
 
     fn reply(&self, messages: &[Message], _text: &dyn Fn() -> String) -> Value {

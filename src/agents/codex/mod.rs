@@ -13,7 +13,7 @@ use super::{
 };
 use history::error::{Error, ErrorKind, Result};
 use history::{History, Message, Role};
-use sessions::{Format, MemorySource, Session, Source};
+use sessions::{Format, MemorySource, Session};
 
 pub mod gateway;
 mod install;
@@ -151,20 +151,12 @@ impl Agent for Codex {
 
     /// The part of a rollout in front of the line that brought message `at`, without our answer as Codex records it there:
     /// the assistant's last words. The archived one may lack what was written a moment later.
-    fn before_summary(
-        &self,
-        source: &dyn Source,
-        session: &Session,
-        at: usize,
-        handle: &str,
-    ) -> Result<Option<(MemorySource, Session)>> {
-        let Some(record) = session.origins[at].first() else { return Ok(None) };
-        let bytes = source.bytes(0..session.records[*record as usize].at)?;
-        if !bytes.ends_with(b"\n") {
+    fn before_summary(&self, before: &[u8], handle: &str) -> Result<Option<(MemorySource, Session)>> {
+        if !before.ends_with(b"\n") {
             return Ok(None);
         }
-        let before = MemorySource::new("the rollout before the compaction", &*bytes);
-        let mut session = sessions::read(&before, Some(session.format))?;
+        let before = MemorySource::new("the rollout before the compaction", before);
+        let mut session = sessions::read(&before, Some(self.format()))?;
         let meta = session.history.meta.clone();
         let mut messages = session.history.into_messages();
         let answer =

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{GeminiCli, home};
-use crate::agents::seat::{Around, Conversation, Given, Seat, SeatRequest, SeatSession};
+use crate::agents::seat::{Around, Conversation, Given, Seat, SeatAsk, SeatSession};
 use crate::agents::{Agent, hooks, settings};
 use compaction::plan::Cause;
 use history::error::Result;
@@ -31,7 +31,7 @@ impl Seat for GeminiCliSeat {
         true
     }
 
-    fn asked(&self, event: &Value, around: &Around<'_>) -> Result<Option<SeatRequest>> {
+    fn asked(&self, event: &Value, around: &Around<'_>) -> Result<Option<(SeatAsk, Conversation)>> {
         let path = PathBuf::from(event["transcript_path"].as_str().unwrap_or_default());
         let found = hooks::reported(&GeminiCli, &path);
         let model = found.as_ref().and_then(|it| it.model.as_deref());
@@ -43,7 +43,7 @@ impl Seat for GeminiCliSeat {
         let mut now = SeatSession::file(&path, Format::GEMINI_CLI)?;
         now.session.history = conversation(now.session.history);
         let given = Conversation::Given(Box::new(Given { now, original: None, archive: false }));
-        Ok(Some(SeatRequest { cause, focus, ..SeatRequest::new(event, given) }))
+        Ok(Some((SeatAsk { cause, focus, ..SeatAsk::of(event) }, given)))
     }
 
     fn reply(&self, _messages: &[Message], text: &dyn Fn() -> String) -> Value {

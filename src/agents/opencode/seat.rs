@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::OpenCode;
 use crate::agents::Agent;
-use crate::agents::seat::{Around, Conversation, Seat, SeatRequest};
+use crate::agents::seat::{Around, Conversation, Seat, SeatAsk};
 use history::Message;
 use history::error::{Error, ErrorKind, Result};
 
@@ -21,12 +21,12 @@ impl Seat for OpenCodeSeat {
         Duration::from_secs(8)
     }
 
-    fn asked(&self, event: &Value, _around: &Around<'_>) -> Result<Option<SeatRequest>> {
+    fn asked(&self, event: &Value, _around: &Around<'_>) -> Result<Option<(SeatAsk, Conversation)>> {
         let id = event["session_id"].as_str().filter(|it| !it.is_empty());
         let id =
             id.ok_or_else(|| Error::new(ErrorKind::Input, "expected session_id in the event, found none"))?;
         let session = Conversation::Session(OpenCode.format(), id.to_owned());
-        Ok(Some(SeatRequest::new(event, session)))
+        Ok(Some((SeatAsk::of(event), session)))
     }
 
     fn reply(&self, _messages: &[Message], text: &dyn Fn() -> String) -> Value {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::install::{Registration, SettingsStyle, with_program};
-use super::seat::{Around, Conversation, Given, Seat, SeatRequest, SeatSession};
+use super::seat::{Around, Conversation, Given, Seat, SeatAsk, SeatSession};
 use super::{Agent, AgentInfo, Env, FoundSession, SessionFile, files, first_words, objects, spellings};
 use history::Message;
 use history::error::Result;
@@ -113,14 +113,12 @@ impl Seat for PiSeat {
         Duration::from_secs(8)
     }
 
-    fn asked(&self, event: &Value, _around: &Around<'_>) -> Result<Option<SeatRequest>> {
+    fn asked(&self, event: &Value, _around: &Around<'_>) -> Result<Option<(SeatAsk, Conversation)>> {
         let now = SeatSession::given(event["session"].as_str().unwrap_or_default().as_bytes(), Format::PI)?;
         let file = event["file"].as_str().map(Path::new);
         let original = file.and_then(|it| SeatSession::file(it, Format::PI).ok());
-        Ok(Some(SeatRequest::new(
-            event,
-            Conversation::Given(Box::new(Given { now, original, archive: false })),
-        )))
+        let given = Given { now, original, archive: false };
+        Ok(Some((SeatAsk::of(event), Conversation::Given(Box::new(given)))))
     }
 
     fn reply(&self, _messages: &[Message], text: &dyn Fn() -> String) -> Value {

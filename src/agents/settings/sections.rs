@@ -57,14 +57,7 @@ pub fn remove(text: &str, ours: impl Fn(&[String], &str) -> bool) -> String {
         cuts.push(range);
     }
     cuts.sort_by_key(|it| it.start);
-    let mut out = String::new();
-    let mut at = 0;
-    for cut in cuts {
-        out.push_str(text.get(at..cut.start).unwrap_or_default());
-        at = at.max(cut.end);
-    }
-    out.push_str(text.get(at..).unwrap_or_default());
-    out
+    history::edited(text, cuts.into_iter().map(|it| (it, "")))
 }
 
 /// Whether a section that `wanted` names is there.

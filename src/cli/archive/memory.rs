@@ -190,7 +190,7 @@ pub(crate) fn run(engine: &Engine, arguments: &MemoryArgs, screen: &mut Screen<'
 
 fn list(engine: &Engine, filter: &Filter, pinned: bool, screen: &mut Screen<'_>) -> Result<()> {
     let limit = filter.limit.or(Some(50));
-    let wanted = MemoryFilter { scope: filter.of.scope, kind: filter.of.kind, pinned, limit, offset: 0 };
+    let wanted = MemoryFilter { scope: filter.of.scope, kind: filter.of.kind, pinned, limit };
     let all = engine.store.memories(&engine.project(), &wanted)?;
     if screen.json(&json!({"memories": all}))? {
         return Ok(());

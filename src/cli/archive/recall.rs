@@ -175,14 +175,18 @@ fn search(engine: &Engine, arguments: &RecallArgs, query: &str, screen: &mut Scr
         limit: arguments.results(),
         offset: arguments.offset,
     };
-    let session = arguments.session.clone().map_or(SessionRef::Unnamed, SessionRef::Named);
+    let session = || {
+        let named = arguments.session.clone().map_or(SessionRef::Unnamed, SessionRef::Named);
+        let history = engine::open(engine, &named, None, None)?.session.history;
+        Ok((engine.scope(&history), history.meta.session.as_deref().unwrap_or_default().to_owned()))
+    };
     let recalled = match &arguments.project {
         Some(directory) => {
             let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.clone());
             let project = directory.display().to_string();
             engine::search(engine, &engine.scope_of(project), &query)?
         }
-        None => engine::recall(engine, &query, arguments.scope()?, session)?,
+        None => engine::recall(engine, &query, arguments.scope()?, &session)?,
     };
     let found = &recalled.found;
     if screen.json(&json!({

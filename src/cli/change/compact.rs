@@ -216,13 +216,12 @@ fn editor(engine: &Engine) -> Result<Edit> {
         };
         crate::files::install(&file, text.as_bytes())?;
         // As git does it: the editor may have arguments, so a shell takes it apart.
-        let (shell, flag) = if cfg!(windows) { ("cmd", "/C") } else { ("sh", "-c") };
         let line = if cfg!(windows) {
             format!("{command} \"{}\"", file.display())
         } else {
             format!("{command} \"$1\"")
         };
-        let status = std::process::Command::new(shell).arg(flag).arg(line).arg("epitome").arg(&file).status();
+        let status = engine::shell(line).arg("epitome").arg(&file).status();
         let edited = status.and_then(|it| match it.success() {
             true => std::fs::read_to_string(&file),
             false => Err(std::io::Error::other(format!("it ended with {it}"))),

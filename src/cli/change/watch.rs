@@ -182,11 +182,10 @@ fn say(
     // For readers of a pipe that go line by line.
     let _ = screen.out.flush();
     if let Some(notify) = &arguments.notify {
-        let shell = if cfg!(windows) { ("cmd", "/C") } else { ("/bin/sh", "-c") };
-        let mut child = std::process::Command::new(shell.0);
         // The command mostly shows the message.
         let message = visible(&message, LineMode::Line);
-        child.args([shell.1, notify]).env("EPITOME_SESSION", id).env("EPITOME_MESSAGE", &*message);
+        let mut child = engine::shell(notify);
+        child.env("EPITOME_SESSION", id).env("EPITOME_MESSAGE", &*message);
         let status = child.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null()).status();
         if !status.is_ok_and(|it| it.success()) {
             tracing::warn!("--notify: the command failed");

@@ -136,18 +136,16 @@ fn ends(text: &str) -> String {
 pub(crate) fn filter(text: &str, now: i64) -> (String, Filter) {
     static QUALIFIER: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r"(?:^|\s)(agent|kind|since|before):(\S+)").ok());
-    let (mut words, mut filter, mut at) = (String::new(), Filter::default(), 0);
+    let (mut filter, mut taken) = (Filter::default(), Vec::new());
     for found in QUALIFIER.iter().flat_map(|it| it.captures_iter(text)) {
         let (Some(all), Some(key), Some(value)) = (found.get(0), found.get(1), found.get(2)) else {
             continue;
         };
         if set(&mut filter, key.as_str(), value.as_str(), now).is_some() {
-            words.push_str(&text[at..all.start()]);
-            at = all.end();
+            taken.push((all.range(), ""));
         }
     }
-    words.push_str(&text[at..]);
-    (words, filter)
+    (history::edited(text, taken), filter)
 }
 
 /// Whether a text is a qualifier with a value that is known.

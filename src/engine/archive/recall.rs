@@ -9,8 +9,8 @@ use crate::agents;
 use crate::engine::{Engine, SessionRef, archive::passages, input::open};
 use crate::store::search::words::{Terms, Words};
 use crate::store::{
-    Entry, Filter, Found, FoundPassage, Hit, PassageKind, PassageMatch, Query, Range, Scope, SearchExtent,
-    SearchScope, Slice, Snippet, What, range, unwrapped,
+    Entry, Face, Filter, Found, FoundPassage, Hit, PassageKind, PassageMatch, Query, Range, Scope,
+    SearchExtent, SearchScope, Slice, Snippet, What, range, unwrapped,
 };
 use compaction::plan;
 use history::error::{Error, ErrorKind, Result};
@@ -98,8 +98,9 @@ fn class_of_message(by_user: bool, decides: bool, asked_for_decision: bool) -> R
     }
 }
 
-/// Searches as far as `wanted`; without: the project, and all if that finds nothing. `session` names one for
-/// [`SearchScope::Session`].
+/// Searches as far as `wanted`; without: the project, and all if that finds nothing. `session` opens the one that
+/// [`SearchScope::Session`] means, and says where it is archived and its id. For a caller elsewhere, whose logs are not
+/// here, only what was stored is searched.
 ///
 /// # Errors
 ///
@@ -108,24 +109,25 @@ pub fn recall(
     engine: &Engine,
     query: &Query,
     wanted: Option<SearchScope>,
-    session: SessionRef,
+    session: &dyn Fn() -> Result<(Scope, String)>,
 ) -> Result<Recalled> {
-    let here = engine.project();
+    let elsewhere = engine.face == Face::Server;
+    let here = if elsewhere { engine.shared() } else { engine.project() };
     let search = |scope: &Scope, extent: SearchExtent| -> Result<Recalled> {
         let query = Query { extent, ..query.clone() };
         let recalled = search(engine, scope, &query)?;
+        if elsewhere || query.offset > 0 {
+            return Ok(recalled);
+        }
         let room = query.limit.saturating_sub(recalled.found.hits.len() as u32);
-        let typed = if query.offset == 0 { typed(engine, &query, room)? } else { Vec::new() };
-        Ok(Recalled { typed, ..recalled })
+        Ok(Recalled { typed: typed(engine, &query, room)?, ..recalled })
     };
     match wanted {
         Some(SearchScope::All) => search(&here, SearchExtent::All),
         Some(SearchScope::Project) => search(&here, SearchExtent::Project),
         Some(SearchScope::Session) => {
-            let opened = open::open(engine, &session, None, None)?;
-            let history = &opened.session.history;
-            let id = history.meta.session.as_deref().unwrap_or_default().to_owned();
-            search(&engine.scope(history), SearchExtent::Session(id))
+            let (scope, id) = session()?;
+            search(&scope, SearchExtent::Session(id))
         }
         None => {
             let near = search(&here, SearchExtent::Project)?;

@@ -22,12 +22,11 @@ use crate::engine::{
 use crate::llm::run::{self, Progress, Sampling, Watch};
 use compaction::plan::{Need, Plan};
 use compaction::profile::{Summarize, SummaryShape, TooLong};
-use compaction::summary::dialogue::{
-    self, Bounds, Dialogue, GaveUp, INPUT_REDUCTIONS, InputReduction, Step, SummaryRequest,
-};
+use compaction::summary::dialogue::{self, Dialogue, GaveUp, Step};
 use compaction::summary::model::{Endpoint, Reply, Speaker};
 use compaction::summary::prompt::PromptOverrides;
 use compaction::summary::render;
+use compaction::summary::request::{Bounds, INPUT_REDUCTIONS, InputReduction, SummaryRequest};
 use history::Text;
 use history::error::{Error, ErrorKind, Result};
 
@@ -91,7 +90,7 @@ pub(crate) fn draft(job: &CompactJob<'_>, plan: &Plan, facts: &HistoryFacts) -> 
     let pins: Vec<String> = ask.options.pin.iter().cloned().chain(recalled).collect();
     let pinned: u64 = pins.iter().map(|it| measured.counter.str(it) + 6).sum();
     let request = SummaryRequest {
-        texts: &profiles::TEXTS,
+        texts: profiles::text,
         history: measured.history,
         ledger: facts.ledger(measured.history),
         region: need.from..need.to,

@@ -14,8 +14,9 @@ use crate::llm::run;
 use crate::report::counted;
 use crate::store::Mark;
 use compaction::plan::Need;
-use compaction::summary::dialogue::{Dialogue, SummaryRequest};
+use compaction::summary::dialogue::Dialogue;
 use compaction::summary::model::{Api, Endpoint, Prefix};
+use compaction::summary::request::SummaryRequest;
 use cost::{Price, cents};
 use history::error::{Error, ErrorKind, Result};
 use history::secrets::Redactor;
@@ -237,7 +238,7 @@ pub(crate) fn count(engine: &Engine, endpoint: &Endpoint, dialogue: &Dialogue, t
 
 /// US dollars that a dialogue took, where the price is known.
 pub(crate) fn spent(engine: &Engine, endpoint: &Endpoint, dialogue: &Dialogue) -> Option<f64> {
-    engine.config.prices.of(&endpoint.model).ok()?.of(&dialogue.tokens.usage())
+    engine.config.prices.of(&endpoint.model).ok()?.of(&dialogue.tokens)
 }
 
 fn used_this_hour(engine: &Engine, mark: Option<&Mark>) -> u64 {

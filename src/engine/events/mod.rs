@@ -124,13 +124,19 @@ pub(crate) fn notice(text: &str, percent: Option<u64>) -> String {
     text.replace("{percent}", &percent.map_or("?".to_owned(), |it| it.to_string()))
 }
 
+/// A line of the user's, as the system's shell takes it apart.
+pub fn shell(line: impl AsRef<std::ffi::OsStr>) -> Command {
+    let (shell, flag) = if cfg!(windows) { ("cmd", "/C") } else { ("sh", "-c") };
+    let mut command = Command::new(shell);
+    command.arg(flag).arg(line);
+    command
+}
+
 /// Runs a command in the shell with an event on its standard input, within a time limit.
 fn run(command: &str, event: &Event, limit: Duration) -> Result<(), String> {
     /// How often it is looked whether the command has ended.
     const LOOK: Duration = Duration::from_millis(10);
-    let (shell, flag) = if cfg!(windows) { ("cmd", "/C") } else { ("sh", "-c") };
-    let mut child = Command::new(shell)
-        .args([flag, command])
+    let mut child = shell(command)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())

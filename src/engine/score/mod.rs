@@ -70,12 +70,8 @@ fn behind_handles(engine: &Engine, before: &Opened, after: &[Message]) -> Vec<bo
     let messages = before.session.history.messages();
     let whole = before.source.whole().unwrap_or_default();
     let mut behind = vec![false; messages.len()];
-    let outputs = |it: &Message| it.outputs().map(|it| it.text.as_str().to_owned()).collect::<Vec<_>>();
-    let mut texts: Vec<String> = Vec::new();
-    for message in after {
-        texts.push(message.plain());
-        texts.extend(outputs(message));
-    }
+    let outputs = after.iter().flat_map(Message::outputs).map(|it| it.text.as_str().to_owned());
+    let texts: Vec<String> = after.iter().map(Message::plain).chain(outputs).collect();
     let words = texts.iter().flat_map(|it| it.split(|c: char| !c.is_ascii_alphanumeric()));
     let mut handles: Vec<&str> = words.filter(|it| Handle::parse(it).is_some()).collect();
     handles.sort_unstable();

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::agents::seat::{Around, Conversation, Given, Seat, SeatSession};
-use crate::engine::{Engine, Opened, SeatAsk, SessionRef, archive, input::caller, input::open, seat};
+use crate::engine::{Engine, Opened, SessionRef, archive, input::caller, input::open, seat};
 use history::error::Result;
 use history::verbatim::Prompts;
 
@@ -32,9 +32,8 @@ pub fn seat_event(engine: &Engine, client: &dyn Seat, event: &Value) -> Result<O
         window: &|model| config.window(model),
         caller: &|| caller::noted(engine, client.name()),
     };
-    let Some(asked) = client.asked(event, &around)? else { return Ok(None) };
-    let ask = SeatAsk { cause: asked.cause, focus: asked.focus, window: asked.window };
-    let (opened, original) = match asked.conversation {
+    let Some((ask, conversation)) = client.asked(event, &around)? else { return Ok(None) };
+    let (opened, original) = match conversation {
         Conversation::Session(format, id) => {
             (open::open(engine, &SessionRef::Named(id), Some(format), Some(format.name()))?, None)
         }

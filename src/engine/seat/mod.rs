@@ -10,6 +10,7 @@ pub mod log;
 
 use std::time::Duration;
 
+use crate::agents::seat::SeatAsk;
 use crate::engine::archive::PlanResult;
 use crate::engine::archive::marks::SessionMark;
 use crate::engine::compact::attempt::{AttemptRequest, HistoryFacts, header};
@@ -20,7 +21,7 @@ use crate::engine::{
     compact::memories, events, input::measured,
 };
 use crate::store::{Applied, AppliedMode, AuditVerb, Digest};
-use compaction::plan::{self, Cause, Plan};
+use compaction::plan::{self, Plan};
 use compaction::profile::{Keep, Pass, Profile};
 use history::error::{Error, ErrorKind, Result};
 use history::verbatim::{self, Prompts};
@@ -35,15 +36,6 @@ const SMALL_END: u64 = 1_000;
 /// How long each command of the user's may take while an agent waits: with both, half of the shortest limit that a
 /// client's answer has.
 const HOOK_LIMIT: Duration = Duration::from_secs(2);
-
-#[derive(Debug, Clone, Default)]
-pub struct SeatAsk {
-    pub cause: Cause,
-    /// What the user wrote behind the command.
-    pub focus: Option<String>,
-    /// The model's window in tokens, where the agent tells it.
-    pub window: Option<u64>,
-}
 
 #[derive(Debug, Clone)]
 pub struct Seated {

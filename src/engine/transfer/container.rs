@@ -43,12 +43,8 @@ pub(crate) struct Manifest {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ContainerBody {
-    /// For a file beside the session's: its path from there.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) beside: Option<String>,
-    /// For a session that a sub-agent has of its own.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) sub_agent: Option<ContainerSubAgent>,
+    #[serde(flatten)]
+    pub(crate) belongs: Belongs,
     bytes: u64,
     sha256: String,
 }
@@ -62,9 +58,13 @@ pub(crate) struct ContainerSubAgent {
 }
 
 /// What a body is, besides the session itself and its originals.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Belongs {
+    /// For a file beside the session's: its path from there.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) beside: Option<String>,
+    /// For a session that a sub-agent has of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) sub_agent: Option<ContainerSubAgent>,
 }
 
@@ -110,8 +110,7 @@ impl ContainerBody {
     pub(crate) fn of(open: &Open<'_>, belongs: Belongs) -> Result<Self> {
         let mut hashed = HashingReader::new(open()?);
         std::io::copy(&mut hashed, &mut std::io::sink()).map_err(unwrapped)?;
-        let Belongs { beside, sub_agent } = belongs;
-        Ok(Self { beside, sub_agent, bytes: hashed.bytes, sha256: hashed.digest().to_string() })
+        Ok(Self { belongs, bytes: hashed.bytes, sha256: hashed.digest().to_string() })
     }
 }
 

@@ -46,6 +46,13 @@ struct Places {
     sub_agents: Vec<PathBuf>,
 }
 
+/// The directory in which a session goes on, its archive, and the directories that take the old ones' place.
+struct Destination {
+    cwd: PathBuf,
+    scope: Scope,
+    directories: Directories,
+}
+
 struct Imported {
     installed: Installed,
     /// Fields that named another directory.
@@ -78,8 +85,8 @@ pub fn import(engine: &Engine, path: &Path, to: &ImportTo) -> Result<ImportAnswe
         directory: manifest.directory.clone(),
         home: Some(manifest.home.clone()),
         source: body(0),
-        beside: bodies().filter_map(|(it, body)| Some((it.beside.clone()?, body))).collect(),
-        sub_agents: bodies().filter_map(|(it, body)| Some((it.sub_agent.clone()?, body))).collect(),
+        beside: bodies().filter_map(|(it, body)| Some((it.belongs.beside.clone()?, body))).collect(),
+        sub_agents: bodies().filter_map(|(it, body)| Some((it.belongs.sub_agent.clone()?, body))).collect(),
         unpacked: Some(&unpacked),
     };
     put(engine, &arrived, to)
@@ -110,21 +117,22 @@ fn loose(opened: Opened, path: &Path) -> Result<Arrived<'static>> {
 
 fn put(engine: &Engine, arrived: &Arrived<'_>, to: &ImportTo) -> Result<ImportAnswer> {
     let cwd = target(engine, arrived, to)?;
-    let scope = engine.scope_of(cwd.display().to_string());
+    let directory = cwd.display().to_string();
     let directories = directories(engine, arrived, &cwd)?;
+    let destination = Destination { cwd, scope: engine.scope_of(directory.as_str()), directories };
     let agent = to.agent.unwrap_or(arrived.agent);
     let imported = if agent == arrived.agent {
-        as_it_is(engine, arrived, &cwd, &scope, &directories)?
+        as_it_is(engine, arrived, &destination)?
     } else {
-        carried(engine, arrived, agent, &cwd, &scope, &directories)?
+        carried(engine, arrived, agent, &destination)?
     };
     let Imported { installed, directories_changed, originals, warnings } = imported;
-    engine.audit(AuditVerb::Import, &scope, Some(&installed.session_id), None);
+    engine.audit(AuditVerb::Import, &destination.scope, Some(&installed.session_id), None);
     Ok(ImportAnswer {
         agent: agent.name().to_owned(),
         session_id: installed.session_id,
         output: installed.output,
-        directory: cwd.display().to_string(),
+        directory,
         directories_changed,
         originals,
         resume: installed.resume,
@@ -134,13 +142,8 @@ fn put(engine: &Engine, arrived: &Arrived<'_>, to: &ImportTo) -> Result<ImportAn
 }
 
 /// Puts the session's files where its own agent finds them.
-fn as_it_is(
-    engine: &Engine,
-    arrived: &Arrived<'_>,
-    cwd: &Path,
-    scope: &Scope,
-    directories: &Directories,
-) -> Result<Imported> {
+fn as_it_is(engine: &Engine, arrived: &Arrived<'_>, to: &Destination) -> Result<Imported> {
+    let Destination { cwd, scope, directories } = to;
     // First what may refuse it: then nothing was archived.
     let places = places(engine, arrived, cwd)?;
     refuse_others(arrived, &places, directories)?;
@@ -167,22 +170,15 @@ fn as_it_is(
 }
 
 /// Makes a session of another agent.
-fn carried(
-    engine: &Engine,
-    arrived: &Arrived<'_>,
-    agent: AgentRef,
-    cwd: &Path,
-    scope: &Scope,
-    directories: &Directories,
-) -> Result<Imported> {
-    let mut moved = moved(&*arrived.source, directories);
+fn carried(engine: &Engine, arrived: &Arrived<'_>, agent: AgentRef, to: &Destination) -> Result<Imported> {
+    let mut moved = moved(&*arrived.source, &to.directories);
     let mut bytes = Vec::new();
     moved.read_to_end(&mut bytes).map_err(store::unwrapped)?;
     let source = Box::new(sessions::MemorySource::new(arrived.file.as_str(), bytes));
-    let opened = Opened { cwd: Some(cwd.to_owned()), ..read(source, Some(arrived.agent.format()), None)? };
+    let opened = Opened { cwd: Some(to.cwd.clone()), ..read(source, Some(arrived.agent.format()), None)? };
     let files = arrived.sub_agents.iter().map(|(it, _)| PathBuf::from(&it.file));
     let places = Places { path: PathBuf::from(&arrived.file), sub_agents: files.collect() };
-    let originals = archive(engine, scope, arrived, &places)?;
+    let originals = archive(engine, &to.scope, arrived, &places)?;
     let mut warnings = Vec::new();
     if !arrived.sub_agents.is_empty() {
         warnings.push(format!(

@@ -52,7 +52,13 @@ impl Undo<'_> {
             };
         };
         let later = said_since(&messages[at..]);
-        let before = agent.before_summary(&*now.source, &now.session, at, handle)?;
+        let before = match now.session.origins[at].first() {
+            Some(record) => {
+                let end = now.session.records[*record as usize].at;
+                agent.before_summary(&now.source.bytes(0..end)?, handle)?
+            }
+            None => None,
+        };
         let reach = agent.reach(Job::Restore, live, false)?;
         if later.is_empty() && reach.way == Way::Replace {
             crate::files::replace(path, now.source.len(), &self.source.whole()?)?;

@@ -9,9 +9,9 @@ use super::arguments::hint_words;
 use super::arguments::{Arguments, of};
 use super::schema::{self, choice, meta, object, objects, read_only, text, whole};
 use super::shorten::{self, ANSWER};
-use crate::engine::{self, Engine, Recalled, SessionRef};
+use crate::engine::{self, Engine, Recalled};
 use crate::mcp::server_state::{Caller, ServerState};
-use crate::store::{AuditVerb, Handle, Query, Range, Scope, SearchExtent, SearchScope};
+use crate::store::{AuditVerb, Handle, Query, Range, SearchExtent, SearchScope};
 use history::error::{Error, Result};
 use tokens::Estimator;
 
@@ -42,7 +42,7 @@ pub(crate) fn call(state: &ServerState, caller: &Caller, arguments: &Arguments) 
     let handle = arguments.text("handle")?.or_else(|| query.clone().filter(as_handle));
     match (handle, query) {
         (Some(handle), _) => by_handle(state, &engine, arguments, handle.trim()),
-        (None, Some(query)) => by_query(state, &engine, caller, arguments, &query),
+        (None, Some(query)) => by_query(state, &engine, arguments, &query),
         (None, None) => {
             let limit = arguments.number("limit")?.unwrap_or(10).clamp(1, 100) as u32;
             let session = arguments.text("session")?;
@@ -105,31 +105,26 @@ fn by_handle(state: &ServerState, engine: &Engine, arguments: &Arguments, handle
     Ok(out)
 }
 
-fn by_query(
-    state: &ServerState,
-    engine: &Engine,
-    caller: &Caller,
-    arguments: &Arguments,
-    query: &str,
-) -> Result<Answer> {
+fn by_query(state: &ServerState, engine: &Engine, arguments: &Arguments, query: &str) -> Result<Answer> {
     let (offset, limit) = page(arguments)?;
     let wanted = scope(arguments)?;
     let session = arguments.text("session")?;
     let query =
         Query { text: query.to_owned(), extent: SearchExtent::Project, only: Vec::new(), limit, offset };
-    let search = |query: Query, wanted: Option<SearchScope>| match &state.remote {
-        None => {
-            let session = session.clone().map_or(SessionRef::Unnamed, SessionRef::Named);
-            engine::recall(engine, &query, wanted, session)
-        }
-        Some(_) => from_elsewhere(state, engine, caller, arguments, query, wanted),
+    let opened = || {
+        let history = state.open(engine, arguments)?.session.history;
+        // A history that was pushed may have an id only in its name.
+        let name = session.as_deref().filter(|_| state.remote.is_some());
+        let id = history.meta.session.as_deref().or(name).unwrap_or_default().to_owned();
+        Ok((engine.scope(&history), id))
     };
+    let search = |query: &Query, wanted| engine::recall(engine, query, wanted, &opened);
     let wanted = match wanted {
         // Later results are those of where the first ones were found.
-        None if offset > 0 => Some(search(Query { offset: 0, limit: 1, ..query.clone() }, None)?.scope),
+        None if offset > 0 => Some(search(&Query { offset: 0, limit: 1, ..query.clone() }, None)?.scope),
         wanted => wanted,
     };
-    let Recalled { found, typed, scope, passed } = search(query, wanted)?;
+    let Recalled { found, typed, scope, passed } = search(&query, wanted)?;
     let hits = found.hits.iter().map(hit).chain(typed.iter().map(hit));
     let hits: Vec<Value> = hits.collect::<Result<_>>()?;
     let mut out = Answer::new();
@@ -187,37 +182,6 @@ fn range(arguments: &Arguments) -> Result<Option<Range>> {
 
 fn scope(arguments: &Arguments) -> Result<Option<SearchScope>> {
     arguments.text("scope")?.map(|it| it.parse()).transpose()
-}
-
-/// The same for a caller whose files are elsewhere: only what was stored here.
-fn from_elsewhere(
-    state: &ServerState,
-    engine: &Engine,
-    caller: &Caller,
-    arguments: &Arguments,
-    query: Query,
-    wanted: Option<SearchScope>,
-) -> Result<Recalled> {
-    let search = |extent: SearchExtent, scope: &Scope| {
-        engine::search(engine, scope, &Query { extent, ..query.clone() })
-    };
-    let scope = state.scope(caller);
-    match wanted {
-        Some(SearchScope::All) => search(SearchExtent::All, &scope),
-        Some(SearchScope::Session) => {
-            let opened = state.open(engine, arguments)?;
-            let history = &opened.session.history;
-            let named = arguments.text("session")?;
-            let id = history.meta.session.as_deref().or(named.as_deref()).unwrap_or_default().to_owned();
-            search(SearchExtent::Session(id), &engine.scope(history))
-        }
-        Some(SearchScope::Project) => search(SearchExtent::Project, &scope),
-        // Unnamed: what is near, else whatever there is.
-        None => match search(SearchExtent::Project, &scope)? {
-            it if it.found.hits.is_empty() => search(SearchExtent::All, &scope),
-            it => Ok(it),
-        },
-    }
 }
 
 /// One line of a list of originals.

@@ -61,8 +61,6 @@ pub struct MemoryFilter {
     pub pinned: bool,
     /// Maximum number; `None` for all.
     pub limit: Option<u32>,
-    /// Memories to skip.
-    pub offset: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]

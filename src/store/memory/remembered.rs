@@ -242,10 +242,9 @@ pub(crate) fn memories(connection: &Connection, scope: &Scope, filter: &MemoryFi
              WHERE m.superseded IS NULL AND i.owner = ?1
                AND ((?2 = 1 AND i.project = '') OR (?3 = 1 AND i.project = ?4 AND i.project <> ''))
                AND (CAST(?5 AS TEXT) IS NULL OR m.kind = ?5) AND (?6 = 0 OR m.pinned = 1)
-             ORDER BY m.created DESC, i.id DESC LIMIT ?7 OFFSET ?8"
+             ORDER BY m.created DESC, i.id DESC LIMIT ?7"
     );
-    let params =
-        params![scope.owner, user, project, scope.project, kind, filter.pinned, limit, filter.offset];
+    let params = params![scope.owner, user, project, scope.project, kind, filter.pinned, limit];
     connection.query_map(READING, &sql, params, memory_of)
 }
 

@@ -61,7 +61,7 @@ pub(super) fn remembers_lists_and_forgets() {
     let filter =
         MemoryFilter { scope: Some(MemoryScope::Project), limit: Some(1), ..MemoryFilter::default() };
     assert_eq!(contents(&store.memories(&me(), &filter).unwrap()), ["run just test"]);
-    let filter = MemoryFilter { offset: 1, ..filter };
+    let filter = MemoryFilter { kind: Some(MemoryKind::Conversation), ..filter };
     assert_eq!(contents(&store.memories(&me(), &filter).unwrap()), ["[Session Summary]\nGoal: ship"]);
     let filter = MemoryFilter { kind: Some(MemoryKind::Preference), ..MemoryFilter::default() };
     assert_eq!(contents(&store.memories(&me(), &filter).unwrap()), ["likes tabs"]);

@@ -1,10 +1,11 @@
 //! The dialogue as a value: every path without a server.
 
 use epitome::compaction::summary::check::Fault;
-use epitome::compaction::summary::dialogue::{Dialogue, GaveUp, Step, SummaryRequest};
+use epitome::compaction::summary::dialogue::{Dialogue, GaveUp, Step};
 use epitome::compaction::summary::failure::{Failure, FailureCause};
 use epitome::compaction::summary::model::{Reply, StopReason};
 use epitome::compaction::summary::prompt::PromptOverrides;
+use epitome::compaction::summary::request::SummaryRequest;
 
 use super::Case;
 

@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 use epitome::compaction::facts::{self, Ledger};
 use epitome::compaction::profile::SummarySpec;
-use epitome::compaction::summary::dialogue::{Bounds, INPUT_REDUCTIONS, SummaryRequest};
 use epitome::compaction::summary::offline;
 use epitome::compaction::summary::prompt::PromptOverrides;
 use epitome::compaction::summary::render::{self, Excerpt};
+use epitome::compaction::summary::request::{Bounds, INPUT_REDUCTIONS, SummaryRequest};
 use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Role};
 
 /// About four characters a token, as good as any here.
@@ -103,7 +103,7 @@ impl Case {
             focus: None,
             pins: &[],
             language: epitome::compaction::summary::dialogue::language_of(&self.history),
-            texts: &epitome::profiles::TEXTS,
+            texts: epitome::profiles::text,
             own: &self.own,
             reductions: &INPUT_REDUCTIONS,
             window: None,

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use epitome::compaction::summary::dialogue::{Dialogue, Step, SummaryRequest};
+use epitome::compaction::summary::dialogue::{Dialogue, Step};
 use epitome::compaction::summary::model::Reply;
+use epitome::compaction::summary::request::SummaryRequest;
 use epitome::history::Role;
 use serde::Deserialize;
 

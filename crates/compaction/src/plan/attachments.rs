@@ -25,11 +25,7 @@ pub fn refused(messages: &[Message], counter: &TokenCounter) -> Option<(usize, S
 
 /// Puts notes in the place of what is refused in the messages that are kept.
 pub(super) fn fit(draft: &mut Draft<'_>) {
-    let kept: Vec<usize> = draft
-        .items
-        .iter()
-        .filter_map(|it| if let Segment::Old(at) = it { Some(*at) } else { None })
-        .collect();
+    let kept: Vec<usize> = draft.items.iter().filter_map(Segment::old).collect();
     let messages = draft.history.messages();
     let count = all(kept.iter().map(|it| &messages[*it])).count();
     let places = kept.iter().flat_map(|at| (0..messages[*at].parts.len()).map(|part| (*at, part)));

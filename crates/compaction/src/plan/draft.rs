@@ -27,6 +27,16 @@ pub enum Segment {
     },
 }
 
+impl Segment {
+    /// Number of the message that it is, as it was.
+    pub(super) fn old(&self) -> Option<usize> {
+        match self {
+            Self::Old(index) => Some(*index),
+            Self::Made(_) | Self::Summary { .. } => None,
+        }
+    }
+}
+
 /// How an output is replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum How {
@@ -191,16 +201,12 @@ impl<'a> Draft<'a> {
 
     /// Everything that was done: first to messages, then to the outputs that are still there.
     pub(super) fn ops(&self) -> Vec<Op> {
-        let mut there = vec![false; self.history.messages().len()];
-        for item in &self.items {
-            if let Segment::Old(index) = item {
-                there[*index] = true;
-            }
-        }
-        let outputs = self.replaced.values().filter(|(_, op)| there[op.message]).map(|(how, op)| match how {
-            How::Clear => Op::Clear(op.clone()),
-            How::Shorten => Op::Shorten(op.clone()),
-        });
+        let there: HashSet<usize> = self.items.iter().filter_map(Segment::old).collect();
+        let outputs =
+            self.replaced.values().filter(|(_, op)| there.contains(&op.message)).map(|(how, op)| match how {
+                How::Clear => Op::Clear(op.clone()),
+                How::Shorten => Op::Shorten(op.clone()),
+            });
         self.others.iter().cloned().chain(outputs).collect()
     }
 }
@@ -267,9 +273,5 @@ pub(super) fn is_boundary(draft: &Draft<'_>, at: usize) -> bool {
 
 /// Number of the message at a position, or of the next one that has a number.
 pub(super) fn number(draft: &Draft<'_>, at: usize) -> Option<usize> {
-    draft
-        .items
-        .get(at..)?
-        .iter()
-        .find_map(|it| if let Segment::Old(index) = it { Some(*index) } else { None })
+    draft.items.get(at..)?.iter().find_map(Segment::old)
 }

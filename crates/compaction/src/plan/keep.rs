@@ -106,7 +106,7 @@ fn plain(step: &Summarize, why: String) -> KeptRegion {
     }
 }
 
-fn made(role: Role, kind: Kind, text: &str) -> Segment {
+pub(super) fn made(role: Role, kind: Kind, text: &str) -> Segment {
     Segment::Made(Message::text(role, kind, text))
 }
 

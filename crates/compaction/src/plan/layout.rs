@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::draft::{Draft, Segment, boundary_from, is_head, number};
-use super::keep::{self, KeptRegion};
+use super::keep::{self, KeptRegion, made};
 use super::mark;
 use super::{Cause, Need, Op, Reason, counts, is_work, restore};
 use crate::profile::{Keep, Slot, Summarize, TooLong};
@@ -42,10 +42,8 @@ fn context_first(draft: &mut Draft<'_>) {
     let (context, prompts): (Vec<Segment>, Vec<Segment>) =
         before[first..].iter().cloned().partition(|it| is(it, &is_head));
     let why = "context that an earlier compaction left behind prompts stays in front of them";
-    draft.others.extend(context.iter().filter_map(|it| match it {
-        Segment::Old(message) => Some(Op::Move { message: *message, why: why.to_owned() }),
-        Segment::Made(_) | Segment::Summary { .. } => None,
-    }));
+    let moved = context.iter().filter_map(Segment::old);
+    draft.others.extend(moved.map(|message| Op::Move { message, why: why.to_owned() }));
     draft.items.splice(first..summary, context.into_iter().chain(prompts));
 }
 
@@ -140,9 +138,11 @@ fn without_context(draft: &mut Draft<'_>, head: Vec<Segment>) -> Vec<Segment> {
     let why = "context before the first prompt takes over a fifth of the budget; clients put it there again";
     let (gone, left): (Vec<Segment>, Vec<Segment>) =
         head.into_iter().partition(|it| draft.message(it).is_some_and(counts));
-    let gone =
-        gone.iter().filter_map(|it| if let Segment::Old(message) = it { Some(*message) } else { None });
-    draft.others.extend(gone.map(|message| Op::Drop { from: message, to: message + 1, why: why.to_owned() }));
+    draft.others.extend(gone.iter().filter_map(Segment::old).map(|message| Op::Drop {
+        from: message,
+        to: message + 1,
+        why: why.to_owned(),
+    }));
     left
 }
 
@@ -155,11 +155,7 @@ fn assembled(
     around: &Around,
 ) -> Vec<Segment> {
     let Around { head, context, tail, replay, snapshot, to, restored, call_waits } = around;
-    let staying: BTreeSet<usize> = tail
-        .iter()
-        .chain(&kept.user)
-        .filter_map(|it| if let Segment::Old(index) = it { Some(*index) } else { None })
-        .collect();
+    let staying: BTreeSet<usize> = tail.iter().chain(&kept.user).filter_map(Segment::old).collect();
     let stays = |index: usize| staying.contains(&index);
     let prompt_next = kept
         .user
@@ -213,10 +209,6 @@ fn assembled(
         items.extend(tail.iter().cloned());
     }
     items
-}
-
-fn made(role: Role, kind: Kind, text: &str) -> Segment {
-    Segment::Made(Message::text(role, kind, text))
 }
 
 /// The stored summary that can take the place of a new one: it covers all that goes, and fits.

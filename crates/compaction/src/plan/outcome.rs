@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashSet};
 use serde::Serialize;
 
 use super::draft::Segment;
+use super::keep;
 use super::{Op, OutputOp, Plan, counts, prefix_of};
-use crate::profile::SummaryRole;
-use history::{History, Kind, Message, Part, Role, Text};
+use history::{History, Kind, Message, Part, Text};
 use tokens::TokenCounter;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -114,15 +114,8 @@ pub fn behind(history: &History, plan: &Plan) -> Vec<Message> {
 
 /// The ids of calls that do not stay.
 fn gone<'a>(old: &'a [Message], plan: &Plan) -> HashSet<&'a str> {
-    let mut stays = vec![false; plan.made_for.count.min(old.len())];
-    for item in &plan.layout {
-        if let Segment::Old(index) = item
-            && let Some(it) = stays.get_mut(*index)
-        {
-            *it = true;
-        }
-    }
-    let stays = |at: usize| stays.get(at).copied().unwrap_or(true);
+    let laid_out: HashSet<usize> = plan.layout.iter().filter_map(Segment::old).collect();
+    let stays = |at: usize| at >= plan.made_for.count || laid_out.contains(&at);
     let calls = |wanted: bool| {
         let such = old.iter().enumerate().filter(move |(at, _)| stays(*at) == wanted);
         such.flat_map(|(_, it)| it.calls()).map(|it| &*it.id)
@@ -172,11 +165,7 @@ fn built(
     match item {
         Segment::Made(message) => message.clone(),
         Segment::Summary { role, before, after } => {
-            let role = match role {
-                SummaryRole::User => Role::User,
-                SummaryRole::Assistant => Role::Assistant,
-            };
-            Message::text(role, Kind::Summary, format!("{before}{summary}{after}"))
+            Message::text(keep::role(*role), Kind::Summary, format!("{before}{summary}{after}"))
         }
         Segment::Old(index) => {
             let mut message = old[*index].clone();

@@ -115,12 +115,8 @@ fn files<'a>(
         read: Option<(usize, &'a str)>,
         changed: Option<usize>,
     }
-    let mut outputs = BTreeMap::new();
-    for (at, message) in messages.iter().enumerate() {
-        for output in message.outputs() {
-            outputs.insert(&*output.id, (at, output));
-        }
-    }
+    let of_message = |(at, it): (usize, &'a Message)| it.outputs().map(move |it| (&*it.id, (at, it)));
+    let outputs: BTreeMap<_, _> = messages.iter().enumerate().flat_map(of_message).collect();
     let mut paths: BTreeMap<String, Path<'a>> = BTreeMap::new();
     for (at, message) in messages.iter().enumerate() {
         for call in message.calls() {

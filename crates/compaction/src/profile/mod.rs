@@ -37,7 +37,6 @@ pub struct Profile {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deviations: Vec<String>,
     /// The estimator that the system decides by; without one, the plan's own counter.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimator: Option<Estimator>,
     /// When it compacts by itself.
     #[serde(default)]
@@ -49,7 +48,6 @@ pub struct Profile {
     #[serde(default, skip_serializing_if = "is_default")]
     pub notices: Notices,
     /// What is remembered of a compaction.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remember: Option<Remember>,
     /// The agent's own settings that it honours when it runs by itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -67,32 +65,25 @@ pub struct Trigger {
     #[serde(skip_serializing_if = "is_default")]
     pub off: bool,
     /// Share of the window, in (0, 1].
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
     /// That share in whole tokens, rounded down; otherwise exactly.
     #[serde(skip_serializing_if = "is_default")]
     pub whole: bool,
     /// Tokens left free below the window for the answer: the model's largest output, but at most this.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reserve_output: Option<u64>,
     /// Tokens left free besides.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub buffer: Option<u64>,
     /// Where the maker tells the largest input apart: tokens kept free of that instead, or the largest output if that
     /// is less.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub input_buffer: Option<u64>,
     /// That buffer was set by hand, so it is not held to the largest output.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub input_buffer_fixed: bool,
     /// Percent of the window less the reserve; only ever lowers the threshold.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub usable_percent: Option<f64>,
     /// A fixed size in tokens.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
     /// A fixed size in characters of the messages.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub chars: Option<u64>,
     /// Due only above the threshold, not at it.
     #[serde(skip_serializing_if = "is_default")]
@@ -110,16 +101,13 @@ pub struct Trigger {
     #[serde(skip_serializing_if = "is_default")]
     pub failures: u32,
     /// The window to assume for an unknown model.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
     /// The window, however large the model's is.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub window_at_most: Option<u64>,
     /// Models whose window the system takes for another than the table has: name, tokens. `*` is any other.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub windows: Vec<(String, u64)>,
     /// How the size of what is about to be sent counts.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<NextRequest>,
 }
 

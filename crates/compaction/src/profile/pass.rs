@@ -141,7 +141,6 @@ pub struct Ends {
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub after: String,
     /// Outputs of these tools keep whole lines instead.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines: Option<Lines>,
 }
 
@@ -213,7 +212,6 @@ pub struct Summarize {
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub not_after_failure: bool,
     /// A stored snapshot that covers what would be summarised is used instead, if it has at most this many tokens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<u64>,
     /// Which messages are not shown to a model when they are too many for it.
     #[serde(default, skip_serializing_if = "super::is_default")]
@@ -222,10 +220,8 @@ pub struct Summarize {
     /// The new history, in order.
     pub layout: Vec<Slot>,
     /// The same, when it ran by itself; otherwise as [`layout`](Self::layout).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layout_auto: Option<Vec<Slot>>,
     /// The same, when the model refused the input; otherwise as when it ran by itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layout_overflow: Option<Vec<Slot>>,
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub prompts: PromptFiles,
@@ -282,10 +278,8 @@ pub struct Turns {
     /// Maximum tokens.
     pub maximum: u64,
     /// Maximum number of turns; 0 none, absent all that fit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<usize>,
     /// Maximum tokens, instead of all that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
 }
 

@@ -15,7 +15,6 @@ pub struct SummarySpec {
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub shape: SummaryShape,
     /// With XML, the element around all sections.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<String>,
     pub sections: Vec<Section>,
     /// Upper bound in tokens, unless the budget says otherwise.
@@ -78,16 +77,12 @@ pub struct Section {
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct PromptFiles {
     /// The summarizer's system prompt.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
     /// What it is asked for after the messages, in front of the form that every summary has.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ask: Option<String>,
     /// Instead of that where an earlier summary is among the messages, to be merged.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub again: Option<String>,
     /// A second call that checks the first draft.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub verify: Option<String>,
     /// Which model is asked: the session's model, and the one in its place; `*` is any other.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -96,13 +91,10 @@ pub struct PromptFiles {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<(String, String)>,
     /// Whose models these are: the name of a summarizer. Asked only there, and only if the user names no model.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
     /// Maximum characters of the beginning of each output that the model is shown; otherwise all.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub output_chars: Option<usize>,
     /// Further tries of a request that failed, unless the user says how many.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub retries: Option<u32>,
 }
 

@@ -185,6 +185,11 @@ pub fn parse(text: &str, spec: &SummarySpec) -> Parsed {
     Parsed { sections: sections.collect(), strangers }
 }
 
+/// Takes apart what an answer holds. Nothing if it was opened and never closed.
+pub fn read(text: &str, spec: &SummarySpec) -> Option<Parsed> {
+    inside(text, spec).map(|it| parse(&it, spec))
+}
+
 /// What an answer is held to.
 pub struct AnswerForm<'a> {
     /// Its sections and shape.
@@ -234,8 +239,7 @@ pub fn form(reply: &Reply, form: &AnswerForm<'_>) -> Result<Parsed, (Vec<Fault>,
     if !faults.is_empty() {
         return Err((faults, None));
     }
-    let Some(text) = inside(&reply.text, form.spec) else { return Err((vec![Fault::CutOff], None)) };
-    let parsed = parse(&text, form.spec);
+    let Some(parsed) = read(&reply.text, form.spec) else { return Err((vec![Fault::CutOff], None)) };
     let mut faults = Vec::new();
     let missing: Vec<String> = form
         .needed

@@ -15,100 +15,18 @@
 
 mod ask;
 
-use std::ops::Range;
-
 use serde::{Deserialize, Serialize};
 
 use ask::AfterAnswer;
 
 use super::check::{self, AnswerForm, Fault};
 use super::failure::{Failure, FailureCause};
-use super::grounding::{self, Ground, GroundedSummary};
+use super::grounding;
 use super::language;
-use super::model::{Endpoint, ModelRequest, Prefix, Reply, TokenUsage};
-use super::prompt::{PromptOverrides, PromptTexts};
-use super::render::{self, Excerpt, Position};
-use crate::facts::Ledger;
-use crate::profile::{SummarySpec, SummaryStyle};
-use history::History;
-
-/// A way to make the input smaller.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum InputReduction {
-    Whole,
-    /// Maximum characters of an output.
-    Outputs(usize),
-    /// Outputs are left out, those in the middle first; at most this share of the input, in percent.
-    WithoutOutputs(u64),
-    /// The oldest rounds are left out, the user's words excepted; at most this share of the input, in percent.
-    Oldest(u64),
-    /// In parts that are summarised one by one, then folded: fits always, loses least, costs most.
-    Chunks,
-}
-
-/// What a profile that says nothing goes by. What is left out is only ever little: parts cost more and lose less.
-pub const INPUT_REDUCTIONS: [InputReduction; 5] = [
-    InputReduction::Whole,
-    InputReduction::Outputs(2_000),
-    InputReduction::WithoutOutputs(20),
-    InputReduction::Oldest(10),
-    InputReduction::Chunks,
-];
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Bounds {
-    /// Tries of one request, the first included.
-    pub tries: u32,
-    pub requests: u32,
-    /// Milliseconds altogether, waits included.
-    pub total_ms: u64,
-    /// Tokens that may be sent altogether.
-    pub tokens: u64,
-}
-
-impl Default for Bounds {
-    fn default() -> Self {
-        Self { tries: 5, requests: 100, total_ms: 300_000, tokens: 20_000_000 }
-    }
-}
-
-/// What a dialogue is about; made from the session whenever it goes on.
-pub struct SummaryRequest<'a> {
-    pub history: &'a History,
-    pub ledger: &'a Ledger,
-    /// The messages that the summary stands for.
-    pub region: Range<usize>,
-    /// The summary's sections and shape.
-    pub spec: &'a SummarySpec,
-    /// Tokens that it may have.
-    pub max_tokens: u64,
-    pub style: SummaryStyle,
-    /// What the user said to look at.
-    pub focus: Option<&'a str>,
-    /// What the user pinned.
-    pub pins: &'a [String],
-    /// The language to write in: what was asked for, or that of the conversation.
-    pub language: Option<&'a str>,
-    /// The wording of what is asked.
-    pub texts: &'a PromptTexts,
-    /// The profile's own texts.
-    pub own: &'a PromptOverrides,
-    /// The ways to make the input smaller, in order.
-    pub reductions: &'a [InputReduction],
-    /// The model's window in tokens, if known.
-    pub window: Option<u64>,
-    /// Room for thinking besides the summary, in tokens.
-    pub thinking: u64,
-    /// The session's own request, where asking behind it is cheaper.
-    pub prefix: Option<&'a Prefix>,
-    /// The calling agent's own model answers.
-    pub host: bool,
-    pub count: &'a dyn Fn(&str) -> u64,
-    /// The excerpts of the region, masked.
-    pub excerpts: &'a [Excerpt],
-    pub bounds: Bounds,
-}
+use super::model::{Endpoint, ModelRequest, Reply};
+use super::render::{self, Position};
+use super::request::{Bounds, InputReduction, SummaryRequest};
+use history::{History, Usage};
 
 /// The language of a conversation: that in which the user writes.
 pub fn language_of(history: &History) -> Option<&'static str> {
@@ -211,7 +129,7 @@ pub struct Dialogue {
     /// How long to wait before the next, and why.
     wait: Option<(u64, String)>,
     /// What all requests took, as reported.
-    pub tokens: TokenUsage,
+    pub tokens: Usage,
     pub requests: u32,
     /// Tokens that were sent, by our own count.
     pub sent: u64,
@@ -240,7 +158,7 @@ impl Dialogue {
             seed,
             failed: 0,
             wait: None,
-            tokens: TokenUsage::default(),
+            tokens: Usage::default(),
             requests: 0,
             sent: 0,
             was_empty: false,
@@ -299,10 +217,7 @@ impl Dialogue {
     pub fn on_reply(&mut self, request: &SummaryRequest<'_>, result: Result<Reply, Failure>, elapsed: u64) {
         let (asked, next) = match self.ask(request) {
             Ok(it) => it,
-            Err(why) => {
-                self.stage = Stage::Over { why };
-                return;
-            }
+            Err(why) => return self.give_up(why),
         };
         let size = (request.count)(&asked.text());
         self.requests += 1;
@@ -340,7 +255,11 @@ impl Dialogue {
         } else {
             return;
         };
-        self.stage = Stage::Over { why: GaveUp::Bound(why) };
+        self.give_up(GaveUp::Bound(why));
+    }
+
+    fn give_up(&mut self, why: GaveUp) {
+        self.stage = Stage::Over { why };
     }
 
     fn failure(&mut self, request: &SummaryRequest<'_>, failure: Failure, size: u64, elapsed: u64) {
@@ -362,8 +281,7 @@ impl Dialogue {
         // What is slow once is slow twice; a third time costs minutes.
         let tries = if failure.cause == FailureCause::Slow { bounds.tries.min(2) } else { bounds.tries };
         if !failure.passes() || self.failed >= tries {
-            self.stage = Stage::Over { why: GaveUp::Failed(failure) };
-            return;
+            return self.give_up(GaveUp::Failed(failure));
         }
         let own = backoff(self.seed, self.failed);
         let wait = failure.wait_ms.map_or(own, |it| it.max(FIRST_WAIT / 5));
@@ -373,8 +291,7 @@ impl Dialogue {
                 failure.found,
                 wait / 1000
             );
-            self.stage = Stage::Over { why: GaveUp::Failed(Failure { found, ..failure }) };
-            return;
+            return self.give_up(GaveUp::Failed(Failure { found, ..failure }));
         }
         let seconds = wait as f64 / 1000.0;
         self.wait = Some((
@@ -386,8 +303,7 @@ impl Dialogue {
     /// The input was too long: what is known of the limit, and the next way to make it smaller.
     fn shrink(&mut self, request: &SummaryRequest<'_>, limit: u64, failure: Failure) {
         if limit < MIN_INPUT {
-            self.stage = Stage::Over { why: GaveUp::Failed(failure) };
-            return;
+            return self.give_up(GaveUp::Failed(failure));
         }
         self.limit = Some(self.limit.map_or(limit, |it| it.min(limit)));
         if let Stage::Whole = self.stage {
@@ -438,7 +354,7 @@ impl Dialogue {
                 Err(faults) => {
                     self.failed += 1;
                     if self.failed > 1 {
-                        self.stage = Stage::Over { why: GaveUp::Unusable(faults) };
+                        self.give_up(GaveUp::Unusable(faults));
                     }
                 }
             },
@@ -516,49 +432,22 @@ impl Dialogue {
                     _ if again => self.stage = Stage::Repair { draft: reply.text.clone(), faults, notes },
                     // Still too long, and nothing else: cut by rank.
                     Some(_) if faults.iter().all(long) => self.accept(request, &reply.text),
-                    Some(_) | None => self.stage = Stage::Over { why: GaveUp::Unusable(faults) },
+                    Some(_) | None => self.give_up(GaveUp::Unusable(faults)),
                 }
             }
         }
     }
 
     fn accept(&mut self, request: &SummaryRequest<'_>, text: &str) {
-        let reply = Reply { text: text.to_owned(), ..Reply::default() };
-        let form = AnswerForm {
-            spec: request.spec,
-            needed: &[],
-            most: u64::MAX,
-            of: u64::MAX,
-            language: None,
-            count: request.count,
+        let Some(parsed) = check::read(text, request.spec) else {
+            return self.give_up(GaveUp::Unusable(vec![Fault::CutOff]));
         };
-        let parsed = match check::form(&reply, &form) {
-            Ok(parsed) | Err((_, Some(parsed))) => parsed,
-            Err((faults, None)) => {
-                self.stage = Stage::Over { why: GaveUp::Unusable(faults) };
-                return;
-            }
-        };
-        let mended = mended(request, parsed);
-        self.stage = match mended.text.is_empty() {
-            true => Stage::Over { why: GaveUp::Unusable(vec![Fault::Empty]) },
-            false => Stage::Done { notes: mended.notes(), text: mended.text },
-        };
+        let mended = grounding::mend(parsed, request);
+        if mended.text.is_empty() {
+            return self.give_up(GaveUp::Unusable(vec![Fault::Empty]));
+        }
+        self.stage = Stage::Done { notes: mended.notes(), text: mended.text };
     }
-}
-
-/// Holds a summary against the request.
-pub fn mended(request: &SummaryRequest<'_>, parsed: check::Parsed) -> GroundedSummary {
-    let ground = Ground {
-        history: request.history,
-        ledger: request.ledger,
-        region: request.region.clone(),
-        spec: request.spec,
-        pins: request.pins,
-        max_tokens: request.max_tokens,
-        count: request.count,
-    };
-    grounding::mend(parsed, &ground)
 }
 
 /// The sections that have something to say.

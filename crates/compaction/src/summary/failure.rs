@@ -106,21 +106,8 @@ impl Failure {
 
     /// Whether the same request may succeed later.
     pub fn passes(&self) -> bool {
-        match self.cause {
-            FailureCause::Busy
-            | FailureCause::Server
-            | FailureCause::Network
-            | FailureCause::Garbled
-            | FailureCause::Slow => true,
-            FailureCause::Overflow { .. }
-            | FailureCause::Key
-            | FailureCause::Forbidden
-            | FailureCause::NotFound
-            | FailureCause::Request
-            | FailureCause::Tls
-            | FailureCause::Redirect
-            | FailureCause::TooMuch => false,
-        }
+        use FailureCause::{Busy, Garbled, Network, Server, Slow};
+        matches!(self.cause, Busy | Server | Network | Garbled | Slow)
     }
 
     /// Asking which provider, what was found, and what to do about it.

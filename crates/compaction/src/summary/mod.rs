@@ -18,3 +18,4 @@ pub mod offline;
 pub mod prompt;
 pub mod providers;
 pub mod render;
+pub mod request;

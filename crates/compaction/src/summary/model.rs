@@ -24,14 +24,6 @@ named! {
     }
 }
 
-impl Api {
-    pub fn named(name: &str) -> Option<Self> {
-        [Self::Anthropic, Self::OpenaiResponses, Self::OpenaiChat, Self::Gemini]
-            .into_iter()
-            .find(|it| it.name() == name)
-    }
-}
-
 /// Who speaks in a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -84,18 +76,10 @@ pub struct ModelRequest {
 impl ModelRequest {
     /// Everything that is sent, as text: for counting, and for tests.
     pub fn text(&self) -> String {
-        let mut out = self.system.clone();
-        for turn in &self.turns {
-            out.push('\n');
-            out.push_str(&turn.text);
-        }
-        if let Some(prefix) = &self.prefix {
-            for value in prefix.system.iter().chain(&prefix.tools).chain(&prefix.messages) {
-                out.push('\n');
-                out.push_str(&value.to_string());
-            }
-        }
-        out
+        let turns = self.turns.iter().map(|it| it.text.clone());
+        let prefix = self.prefix.iter().flat_map(|it| it.system.iter().chain(&it.tools).chain(&it.messages));
+        let prefix = prefix.map(Value::to_string);
+        std::iter::once(self.system.clone()).chain(turns).chain(prefix).collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -114,40 +98,12 @@ pub enum StopReason {
     WindowFull,
 }
 
-/// Tokens as a provider reports them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct TokenUsage {
-    /// In, neither read from nor written to a cache.
-    pub input: u64,
-    pub output: u64,
-    /// In, from a cache.
-    pub cache_read: u64,
-    /// In, written to a cache.
-    pub cache_write: u64,
-}
-
-impl TokenUsage {
-    /// As it is billed.
-    pub fn usage(self) -> Usage {
-        let Self { input, output, cache_read, cache_write } = self;
-        Usage { input, output, cache_read, cache_write, ..Usage::default() }
-    }
-
-    /// Adds what another request took.
-    pub fn add(&mut self, other: Self) {
-        self.input += other.input;
-        self.output += other.output;
-        self.cache_read += other.cache_read;
-        self.cache_write += other.cache_write;
-    }
-}
-
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Reply {
     /// Its text, thinking left out.
     pub text: String,
     pub stop: StopReason,
-    pub tokens: TokenUsage,
+    pub tokens: Usage,
     /// The model that answered, as the provider names it.
     pub model: Option<String>,
 }

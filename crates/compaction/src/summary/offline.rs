@@ -85,7 +85,6 @@ pub fn write(
         return write_slice(history, ledger, ask, &tail, count);
     }
     let spec = SummarySpec { slice_minutes: 0, ..ask.spec.clone() };
-    let mut out = String::new();
     // Newest first: each may take its share of what is left.
     let mut parts: Vec<String> = Vec::new();
     let mut left = ask.max_tokens;
@@ -110,9 +109,7 @@ pub fn write(
         }
     }
     parts.reverse();
-    parts.iter().for_each(|it| out.push_str(it));
-    out.truncate(out.trim_end().len());
-    out
+    parts.concat().trim_end().to_owned()
 }
 
 /// The region cut into stretches of time, with what each is called. One stretch where times are not known.
@@ -169,11 +166,6 @@ fn write_slice(
     let step = facts::last_step(history, &ask.region).filter(|_| !ends);
     let answered = facts::last_answered(history);
     let mut items = items(ledger, step.as_ref(), answered, ask, tail);
-    for it in &mut items {
-        if it.kind == LineKind::Goal && answered.is_some_and(|at| at > it.fact.message) {
-            it.kind = LineKind::Answered;
-        }
-    }
     let errors_apart = ask.spec.sections.iter().any(|it| it.holds.contains(&Topic::Errors));
     let goals = ledger.about(Topic::Goal).filter(|it| !it.text.starts_with(facts::UNREADABLE));
     let pursued = goals.max_by_key(|it| it.message);
@@ -388,7 +380,11 @@ fn items<'a>(
         if twice {
             continue;
         }
-        let kind = if every(fact) { LineKind::Quoted } else { kind_of(fact, &last, &changed_again) };
+        let kind = match kind_of(fact, &last, &changed_again) {
+            _ if every(fact) => LineKind::Quoted,
+            LineKind::Goal if answered.is_some_and(|at| at > fact.message) => LineKind::Answered,
+            kind => kind,
+        };
         let lower = if focus.is_empty() { String::new() } else { fact.text.to_lowercase() };
         let focused = focus.iter().any(|it| lower.contains(it));
         let ended = ends.get(&std::ptr::from_ref(fact)).copied();

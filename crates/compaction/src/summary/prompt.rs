@@ -26,37 +26,8 @@ pub enum PromptText {
     Host,
 }
 
-/// The wording of each [`PromptText`], with `{names}` to fill in. They come with the program.
-#[derive(Debug, Clone, Copy)]
-pub struct PromptTexts {
-    pub system: &'static str,
-    pub ask: &'static str,
-    pub again: &'static str,
-    pub chunk: &'static str,
-    pub fold: &'static str,
-    pub repair: &'static str,
-    pub shorten: &'static str,
-    pub verify: &'static str,
-    pub prefix: &'static str,
-    pub host: &'static str,
-}
-
-impl PromptTexts {
-    fn of(&self, text: PromptText) -> &'static str {
-        match text {
-            PromptText::System => self.system,
-            PromptText::Ask => self.ask,
-            PromptText::Again => self.again,
-            PromptText::Chunk => self.chunk,
-            PromptText::Fold => self.fold,
-            PromptText::Repair => self.repair,
-            PromptText::Shorten => self.shorten,
-            PromptText::Verify => self.verify,
-            PromptText::Prefix => self.prefix,
-            PromptText::Host => self.host,
-        }
-    }
-}
+/// The wording of each, with `{names}` to fill in. It comes with the program.
+pub type PromptTexts = fn(PromptText) -> &'static str;
 
 /// A profile's own texts, instead of or behind ours.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -73,7 +44,7 @@ pub struct PromptOverrides {
 
 /// What is filled into a text.
 pub struct Fill<'a> {
-    pub texts: &'a PromptTexts,
+    pub texts: PromptTexts,
     /// The word that fences what is data.
     pub fence: &'a str,
     pub transcript: &'a str,
@@ -96,7 +67,7 @@ pub struct Fill<'a> {
 
 /// A text with everything filled in. What is filled in is not looked at again: `{tokens}` in a transcript stays.
 pub fn filled(text: PromptText, fill: &Fill<'_>) -> String {
-    template(fill.texts.of(text), fill)
+    template((fill.texts)(text), fill)
 }
 
 /// A profile's own text with everything filled in.
@@ -178,20 +149,8 @@ mod tests {
     fn what_is_filled_in_is_not_looked_at_again() {
         let spec: SummarySpec =
             toml::from_str("sections = [{title = \"Goal\", holds = [\"goal\"]}]").unwrap();
-        let none = PromptTexts {
-            system: "",
-            ask: "",
-            again: "",
-            chunk: "",
-            fold: "",
-            repair: "",
-            shorten: "",
-            verify: "",
-            prefix: "",
-            host: "",
-        };
         let fill = Fill {
-            texts: &none,
+            texts: |_| "",
             fence: "f00d",
             transcript: "{tokens} {sections}",
             spec: &spec,

@@ -39,6 +39,7 @@ pub(crate) struct InvertedIndex {
 }
 
 /// Lines, sentences, and where their tokens stand.
+#[derive(Default)]
 pub(crate) struct Index {
     pub(crate) lines: Vec<Line>,
     /// For each sentence, its line and its text.
@@ -78,16 +79,8 @@ impl Index {
     /// Indexes messages. `known` holds the texts of the source: what is in it is not fresh. `facts`: number of facts that
     /// will be looked for.
     pub(crate) fn new(messages: &[Message], known: &HashSet<&str>, facts: usize) -> Self {
-        let mut index = Self {
-            lines: Vec::new(),
-            sentences: Vec::new(),
-            vocabulary: HashMap::default(),
-            by_sentence: InvertedIndex::default(),
-            by_line: InvertedIndex::default(),
-            names: HashMap::default(),
-            stream: Vec::new(),
-            places: (ALL_PLACES / facts.max(1)).clamp(LEAST_PLACES, PLACES),
-        };
+        let places = (ALL_PLACES / facts.max(1)).clamp(LEAST_PLACES, PLACES);
+        let mut index = Self { places, ..Self::default() };
         for (number, message) in messages.iter().enumerate() {
             for part in &message.parts {
                 match part {

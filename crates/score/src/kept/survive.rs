@@ -217,17 +217,12 @@ impl<'a> Scene<'a> {
             lines.filter(|it| long || about(*it)).map(|it| &self.index.lines[it]).collect()
         };
         let found = find(choice);
-        let mut against = Vec::new();
-        for old in superseded {
-            for line in find(old) {
-                let lower = line.text.to_lowercase();
-                let right = found.iter().any(|it| std::ptr::eq(*it, line));
-                if line.fresh && !right && !cues::PAST.iter().any(|it| lower.contains(it)) {
-                    against.push((line, None));
-                }
-            }
-        }
-        Finding { kept: !found.is_empty(), against }
+        let wrong = superseded.iter().flat_map(|it| find(it)).filter(|line| {
+            let lower = line.text.to_lowercase();
+            let right = found.iter().any(|it| std::ptr::eq(*it, *line));
+            line.fresh && !right && !cues::PAST.iter().any(|it| lower.contains(it))
+        });
+        Finding { kept: !found.is_empty(), against: wrong.map(|line| (line, None)).collect() }
     }
 
     fn file(&self, path: &str, op: FileOp, done: &[FileOp]) -> Finding<'_> {
@@ -298,19 +293,11 @@ impl<'a> Scene<'a> {
         let same = |it: &Outcome| {
             it.ok == outcome.ok && it.failed.or(outcome.failed) == outcome.failed.or(it.failed)
         };
-        let mut kept = self.kept.commands.get(command).is_some_and(same);
-        let mut against = Vec::new();
-        for (line, said) in self.endings_told(command) {
-            if agrees(&said, outcome) {
-                kept = true;
-            } else if line.fresh {
-                against.push((line, None));
-            }
-        }
-        if kept {
-            against.clear();
-        }
-        Finding { kept, against }
+        let told: Vec<_> = self.endings_told(command).collect();
+        let kept = self.kept.commands.get(command).is_some_and(same)
+            || told.iter().any(|(_, said)| agrees(said, outcome));
+        let wrong = told.into_iter().filter(|(line, _)| !kept && line.fresh);
+        Finding { kept, against: wrong.map(|(line, _)| (line, None)).collect() }
     }
 
     /// The lines that say how a command ended.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
 use super::said::{has_phrase, is_prompt, is_question, own, weight};
-use crate::cues::{self, Cue, Place, Sign};
+use crate::cues::{self, Cue, Place};
 use crate::probe::{Class, Fact, Polarity, Probe};
 use crate::text::{Row, Sentence, Shape, Word, clip, content, is_dense, rows, sentences, unquoted, words};
 use history::{History, Kind};
@@ -199,9 +199,9 @@ pub(crate) fn polarity(sentence: &str) -> Option<Polarity> {
     });
     let text = unquoted(sentence).replace('’', "'").to_lowercase();
     let (mut require, mut forbid) = (false, false);
-    let mut mark = |sign: Sign| match sign {
-        Sign::Require => require = true,
-        Sign::Forbid => forbid = true,
+    let mut mark = |sign: Polarity| {
+        require |= sign != Polarity::Forbid;
+        forbid |= sign != Polarity::Require;
     };
     let all = words(&text);
     let mut index = 0;
@@ -232,7 +232,7 @@ pub(crate) fn polarity(sentence: &str) -> Option<Polarity> {
         }
     }
     if bans_briefly(&text, &all) {
-        mark(Sign::Forbid);
+        mark(Polarity::Forbid);
     }
     // "Use X, not Y" at a clause's start.
     if let Some(at) = text.find("use ")
@@ -241,7 +241,7 @@ pub(crate) fn polarity(sentence: &str) -> Option<Polarity> {
             || text[..at].trim_end().ends_with([',', '.', ':', ';', '-'])
             || text[..at].ends_with("please "))
     {
-        mark(Sign::Require);
+        mark(Polarity::Require);
     }
     if text.contains(is_dense) {
         let dense = || cues::OBLIGATION.iter().filter(|it| it.words.contains(is_dense));

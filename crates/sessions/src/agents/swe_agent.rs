@@ -38,8 +38,7 @@ pub fn sniff(first_lines: &str) -> bool {
 /// # Errors
 /// As [`crate::read`].
 pub fn read(source: &dyn Source) -> Result<Session> {
-    let bytes = source.whole()?;
-    let text = history::json::mend(&bytes);
+    let text = source.text(0..source.len())?;
     let history = document::open(&text, "history").filter(|it| !it.records.is_empty());
     let steps = document::open(&text, "trajectory");
     let mut out = TrajectoryReader::default();

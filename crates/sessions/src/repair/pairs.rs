@@ -7,14 +7,6 @@ use foldhash::{HashMap as Table, HashMapExt as _};
 
 use super::hash;
 
-/// What is to be done with a call.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum CallIs {
-    Fine,
-    /// Its id is another call's: it gets this one.
-    Renamed(String),
-}
-
 /// What is to be done with a result.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ResultIs {
@@ -73,13 +65,13 @@ impl<T> Default for Pairs<T> {
 }
 
 impl<T> Pairs<T> {
-    /// A call. `plain`: whether the API takes an id.
-    pub(crate) fn call(&mut self, id: &str, plain: impl Fn(&str) -> bool, it: T) -> CallIs {
+    /// A call; the id that it gets, if its own is another call's or not `plain`: the API does not take it.
+    pub(crate) fn call(&mut self, id: &str, plain: impl Fn(&str) -> bool, it: T) -> Option<String> {
         self.count += 1;
         if !self.is_taken(id) && plain(id) {
             self.renamed.remove(id);
             self.open.insert(id.into(), (self.count, it));
-            return CallIs::Fine;
+            return None;
         }
         let clean: String = id
             .chars()
@@ -90,7 +82,7 @@ impl<T> Pairs<T> {
         let new = if self.is_taken(&clean) || !plain(&clean) { self.another(&clean) } else { clean };
         self.renamed.insert(id.into(), new.clone());
         self.open.insert(new.as_str().into(), (self.count, it));
-        CallIs::Renamed(new)
+        Some(new)
     }
 
     fn is_taken(&self, id: &str) -> bool {
@@ -161,16 +153,16 @@ mod tests {
     fn pairs() {
         let plain = |id: &str| !id.is_empty() && !id.contains('.');
         let mut it = Pairs::default();
-        assert_eq!(it.call("a", plain, 1), CallIs::Fine);
+        assert_eq!(it.call("a", plain, 1), None);
         assert_eq!(it.result("b", "x"), ResultIs::Orphan);
         assert_eq!(it.result("a", "x"), ResultIs::Fine);
         assert_eq!(it.result("a", "x"), ResultIs::Second(true));
         assert_eq!(it.result("a", "y"), ResultIs::Second(false));
-        assert_eq!(it.call("a", plain, 2), CallIs::Renamed("a_2".into()));
+        assert_eq!(it.call("a", plain, 2), Some("a_2".into()));
         assert_eq!(it.result("a", "z"), ResultIs::Renamed("a_2".into()));
-        assert_eq!(it.call("f.1", plain, 3), CallIs::Renamed("f_1".into()));
-        assert_eq!(it.call("", plain, 4), CallIs::Renamed("call".into()));
-        assert_eq!(it.call("c", plain, 5), CallIs::Fine);
+        assert_eq!(it.call("f.1", plain, 3), Some("f_1".into()));
+        assert_eq!(it.call("", plain, 4), Some("call".into()));
+        assert_eq!(it.call("c", plain, 5), None);
         assert_eq!(it.unanswered(), [("f_1".into(), 3), ("call".into(), 4), ("c".into(), 5)]);
     }
 

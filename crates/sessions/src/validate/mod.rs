@@ -68,6 +68,11 @@ fn short(text: &str) -> String {
     format!("{shown:?}")
 }
 
+/// Whether a text is a JSON object.
+fn is_object(text: &str) -> bool {
+    text.trim_start().starts_with('{') && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+}
+
 /// Whether this is an address or whole base64 data in a data URL.
 fn is_address(text: &str) -> bool {
     match text.strip_prefix("data:") {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::{Violations, is_address, short};
+use super::{Violations, is_address, is_object, short};
 use crate::media::is_base64;
 use crate::wire::{is_plain, string};
 
@@ -101,10 +101,6 @@ fn tool_call(call: &Value, message: usize, found: &mut Violations) {
     found.unless(fits, "openai-chat/arguments", message, || {
         "expected the arguments as a string that holds a JSON object, found another value".into()
     });
-}
-
-fn is_object(text: &str) -> bool {
-    text.trim_start().starts_with('{') && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
 
 /// A tool message holds text only (API reference, `ChatCompletionToolMessageParam`).

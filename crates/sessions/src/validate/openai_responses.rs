@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::{Violations, is_address, short};
+use super::{Violations, is_address, is_object, short};
 use crate::media::is_base64;
 use crate::wire::{is_plain, string};
 
@@ -89,9 +89,7 @@ fn call(element: &Value, kind: &str, item: usize, found: &mut Violations) {
     });
     let fits = match kind {
         "custom_tool_call" => element.get("input").is_some_and(Value::is_string),
-        _ => element.get("arguments").and_then(Value::as_str).is_some_and(|it| {
-            it.trim_start().starts_with('{') && serde_json::from_str::<serde::de::IgnoredAny>(it).is_ok()
-        }),
+        _ => element.get("arguments").and_then(Value::as_str).is_some_and(is_object),
     };
     found.unless(fits, "openai-responses/arguments", item, || {
         "expected arguments as a string that holds a JSON object, or the text of a custom tool, found another value".into()

@@ -69,8 +69,7 @@ const DEEPEST: usize = 100;
 /// # Errors
 /// [`Input`](history::error::ErrorKind::Input) if it is not a JSON array or an object that holds one under one of the four keys.
 pub fn read(source: &dyn Source, format: Format) -> Result<Session> {
-    let bytes = source.whole()?;
-    let text = json::mend(&bytes);
+    let text = source.text(0..source.len())?;
     let (frame, items) = array(source, &text)?;
     let api = format.0.api;
     let mut notes = frame_notes(&frame, &items, &text);

@@ -1,7 +1,6 @@
 //! Back into the document: what did not change is copied, the rest is put where it stood.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::{Api, array, fit};
@@ -23,17 +22,12 @@ use history::{History, Message};
 pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
     let mut warnings = vec![];
     let api = session.format.0.api;
-    let mut entries = vec![];
     let freeform = fit::freeform_ids(after.messages());
-    for message in after.messages() {
-        entries.push(entry(source, session, message, api, &|id| freeform.contains(id), &mut warnings)?);
-    }
+    let mut entry =
+        |it: &Message| entry(source, session, it, api, &|id| freeform.contains(id), &mut warnings);
+    let entries = after.messages().iter().map(&mut entry).collect::<Result<Vec<_>>>()?;
     let in_place = after.messages().len() == session.records.len()
-        && after
-            .messages()
-            .iter()
-            .enumerate()
-            .all(|(number, it)| it.from.map(|it| it as usize) == Some(number));
+        && (0..).zip(after.messages()).all(|(number, it)| it.from == Some(number));
     let pieces = match mode {
         Mode::Patch if !in_place => {
             let expected = session.records.len();
@@ -44,13 +38,11 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
             return Err(Error::new(ErrorKind::Bug, what).at(source.name(), None));
         }
         Mode::Patch => {
-            let mut by = BTreeMap::new();
-            for (number, it) in (0u32..).zip(entries) {
-                if let WireEntry::New(elements) = it {
-                    by.insert(number, elements.join(&b","[..]));
-                }
-            }
-            replaced(source.len(), &session.records, by)
+            let new = (0..).zip(entries).filter_map(|(number, it)| match it {
+                WireEntry::New(elements) => Some((number, elements.join(&b","[..]))),
+                WireEntry::Keep(_) => None,
+            });
+            replaced(source.len(), &session.records, new.collect())
         }
         Mode::Append | Mode::New if in_place && entries.iter().all(|it| matches!(it, WireEntry::Keep(_))) => {
             vec![Piece::Keep(0..source.len())]
@@ -135,8 +127,7 @@ fn spliced(
     entries: &[WireEntry],
     warnings: &mut Vec<String>,
 ) -> Result<Vec<Piece>> {
-    let bytes = source.whole()?;
-    let text = json::mend(&bytes);
+    let text = source.text(0..source.len())?;
     let (frame, items) = array(source, &text)?;
     let same =
         |(span, record): (&Span, &Record)| span.start as u64 == record.at && span.len() as u64 == record.len;
@@ -179,7 +170,7 @@ fn spliced(
         pieces.add(style.tail.as_bytes());
     }
     match items.close {
-        Some(close) => pieces.keep(close..bytes.len()),
+        Some(close) => pieces.keep(close..text.len()),
         None => {
             let left = items.spans.last().map_or(open + 1, |it| it.end);
             let lost = text.get(left..).unwrap_or_default().trim().len();

@@ -10,28 +10,12 @@ use crate::facts::{ClaimPlace, Detail, Fact, Ledger, Polarity, Topic, flat};
 use crate::profile::{Section, SummaryShape, SummarySpec, SummaryStyle};
 use crate::summary::check::Parsed;
 use crate::summary::offline;
+use crate::summary::request::SummaryRequest;
 use claims::{NEAR, Sources, Unfounded, agrees, negations, paths};
-use history::History;
 use lexicon::{keys, overlap, sentences, share};
 
-/// What a summary is held against.
-pub struct Ground<'a> {
-    pub history: &'a History,
-    pub ledger: &'a Ledger,
-    /// The messages that the summary stands for.
-    pub region: std::ops::Range<usize>,
-    pub spec: &'a SummarySpec,
-    /// What the user pinned; it stands in the summary word for word.
-    pub pins: &'a [String],
-    /// Tokens that the summary may have, what is added included.
-    pub max_tokens: u64,
-    pub count: &'a dyn Fn(&str) -> u64,
-}
-
-impl Ground<'_> {
-    fn holds(&self, section: usize) -> &[Topic] {
-        self.spec.sections.get(section).map_or(&[], |it| &it.holds)
-    }
+fn holds(spec: &SummarySpec, section: usize) -> &[Topic] {
+    spec.sections.get(section).map_or(&[], |it| &it.holds)
 }
 
 /// A summary that can be used, and what was done to it.
@@ -79,19 +63,20 @@ const ADDED: &str = "Facts checked against the session";
 /// Of the budget, what the added facts may take, in percent.
 const ADDED_SHARE: u64 = 50;
 
-pub fn mend(mut parsed: Parsed, ground: &Ground<'_>) -> GroundedSummary {
-    let sources = Sources::new(ground.history, ground.ledger);
+/// Holds a summary against its request; what is added counts among the tokens that it may have.
+pub fn mend(mut parsed: Parsed, request: &SummaryRequest<'_>) -> GroundedSummary {
+    let sources = Sources::new(request.history, request.ledger);
     let mut out = GroundedSummary::default();
     for (number, body) in &mut parsed.sections {
-        *body = founded(body, ClaimPlace::of(ground.holds(*number)), &sources, &mut out);
+        *body = founded(body, ClaimPlace::of(holds(request.spec, *number)), &sources, &mut out);
     }
-    parsed.sections.retain(|it| !it.1.trim().is_empty() || ground.spec.keep_empty);
-    let missing = missing(&parsed, ground);
+    parsed.sections.retain(|it| !it.1.trim().is_empty() || request.spec.keep_empty);
+    let missing = missing(&parsed, request);
     out.added = missing.facts.len();
-    let facts = added(&missing, ground);
-    let room = ground.max_tokens.saturating_sub((ground.count)(&facts));
-    out.cut = shorten(&mut parsed, ground, room);
-    out.text = joined(&parsed.render(ground.spec), &facts, ground.spec);
+    let facts = added(&missing, request);
+    let room = request.max_tokens.saturating_sub((request.count)(&facts));
+    out.cut = shorten(&mut parsed, request, room);
+    out.text = joined(&parsed.render(request.spec), &facts, request.spec);
     out
 }
 
@@ -142,12 +127,12 @@ struct Sentence<'a> {
 }
 
 /// The facts that must be in the summary and are not.
-fn missing(parsed: &Parsed, ground: &Ground<'_>) -> Ledger {
+fn missing(parsed: &Parsed, request: &SummaryRequest<'_>) -> Ledger {
     let whole: String = parsed
         .sections
         .iter()
         .map(|it| it.1.as_str())
-        .chain(ground.pins.iter().map(String::as_str))
+        .chain(request.pins.iter().map(String::as_str))
         .collect::<Vec<_>>()
         .join("\n");
     let flat = folded(&whole);
@@ -164,7 +149,7 @@ fn missing(parsed: &Parsed, ground: &Ground<'_>) -> Ledger {
         .sections
         .iter()
         .filter(|it| {
-            ground.holds(it.0).iter().any(|it| {
+            holds(request.spec, it.0).iter().any(|it| {
                 matches!(
                     it,
                     Topic::Last
@@ -179,9 +164,9 @@ fn missing(parsed: &Parsed, ground: &Ground<'_>) -> Ledger {
         })
         .flat_map(|it| keys(&it.1))
         .collect();
-    let within = ground.ledger.facts.iter().filter(|it| ground.region.contains(&it.message));
+    let within = request.ledger.facts.iter().filter(|it| request.region.contains(&it.message));
     let facts = within.filter(|it| protected(it) && !is_stated(it, &lines, &asked, &flat)).cloned().collect();
-    Ledger { facts, overwritten: Vec::new(), directory: ground.ledger.directory.clone() }
+    Ledger { facts, overwritten: Vec::new(), directory: request.ledger.directory.clone() }
 }
 
 /// Facts that no summary may be without.
@@ -240,13 +225,13 @@ fn is_stated(fact: &Fact, lines: &[Sentence<'_>], asked: &BTreeSet<String>, whol
 }
 
 /// The added facts as a section, in the words and order of the offline summary.
-fn added(missing: &Ledger, ground: &Ground<'_>) -> String {
+fn added(missing: &Ledger, request: &SummaryRequest<'_>) -> String {
     if missing.facts.is_empty() {
         return String::new();
     }
     let holds =
         vec![Topic::Constraints, Topic::Decisions, Topic::Last, Topic::Active, Topic::Open, Topic::Files];
-    let title = match ground.spec.shape {
+    let title = match request.spec.shape {
         SummaryShape::Xml => "checked_facts".to_owned(),
         SummaryShape::Markdown | SummaryShape::Plain => ADDED.to_owned(),
     };
@@ -254,21 +239,21 @@ fn added(missing: &Ledger, ground: &Ground<'_>) -> String {
         sections: vec![Section { title, holds, ..Section::default() }],
         root: None,
         keep_empty: false,
-        ..ground.spec.clone()
+        ..request.spec.clone()
     };
     let ask = offline::OfflineRequest {
-        region: ground.region.clone(),
+        region: request.region.clone(),
         cleared: &[],
         kept: &[],
         spec: &spec,
-        max_tokens: ground.max_tokens.saturating_mul(ADDED_SHARE) / 100,
+        max_tokens: request.max_tokens.saturating_mul(ADDED_SHARE) / 100,
         shares_of: None,
         style: SummaryStyle::Detailed,
         focus: None,
         pins: &[],
         header: None,
     };
-    offline::write(ground.history, missing, &ask, ground.count)
+    offline::write(request.history, missing, &ask, request.count)
 }
 
 /// What must stay longest: the lower, the longer.
@@ -277,12 +262,12 @@ fn rank(holds: &[Topic]) -> usize {
 }
 
 /// Cuts lines from the end of the least important section until the rest fits; how many went.
-fn shorten(parsed: &mut Parsed, ground: &Ground<'_>, room: u64) -> usize {
-    let mut over = (ground.count)(&parsed.render(ground.spec)).saturating_sub(room);
+fn shorten(parsed: &mut Parsed, request: &SummaryRequest<'_>, room: u64) -> usize {
+    let mut over = (request.count)(&parsed.render(request.spec)).saturating_sub(room);
     let mut cut = 0;
     while over > 0 {
-        let Some(at) =
-            (0..parsed.sections.len()).max_by_key(|at| (rank(ground.holds(parsed.sections[*at].0)), *at))
+        let Some(at) = (0..parsed.sections.len())
+            .max_by_key(|at| (rank(holds(request.spec, parsed.sections[*at].0)), *at))
         else {
             break;
         };
@@ -290,14 +275,14 @@ fn shorten(parsed: &mut Parsed, ground: &Ground<'_>, room: u64) -> usize {
         // Lines are taken until their sum is enough, then the whole is counted again.
         while over > 0 && !body.trim().is_empty() {
             let kept = body.trim_end().rsplit_once('\n').map_or(0, |it| it.0.len());
-            over = over.saturating_sub((ground.count)(&body[kept..]).max(1));
+            over = over.saturating_sub((request.count)(&body[kept..]).max(1));
             body.truncate(kept);
             cut += 1;
         }
         if body.trim().is_empty() {
             parsed.sections.remove(at);
         }
-        over = (ground.count)(&parsed.render(ground.spec)).saturating_sub(room);
+        over = (request.count)(&parsed.render(request.spec)).saturating_sub(room);
     }
     cut
 }

@@ -102,38 +102,24 @@ impl LineKind {
 
     /// Whether it tells how the work went, not what was wanted or where it stands.
     pub(super) fn is_detail(self) -> bool {
-        match self {
+        matches!(
+            self,
             Self::Read
-            | Self::Asked
-            | Self::Found
-            | Self::Listed
-            | Self::Broken
-            | Self::Mended
-            | Self::Command
-            | Self::Look
-            | Self::Name
-            | Self::Symbol
-            | Self::Defined
-            | Self::Tried
-            | Self::Untested
-            | Self::Setup
-            | Self::Finding => true,
-            Self::Directory
-            | Self::Last
-            | Self::Rule
-            | Self::Directive
-            | Self::Skill
-            | Self::Decision
-            | Self::Goal
-            | Self::Answered
-            | Self::Changed
-            | Self::Step
-            | Self::Unconfirmed
-            | Self::Done
-            | Self::Current
-            | Self::Said
-            | Self::Quoted => false,
-        }
+                | Self::Asked
+                | Self::Found
+                | Self::Listed
+                | Self::Broken
+                | Self::Mended
+                | Self::Command
+                | Self::Look
+                | Self::Name
+                | Self::Symbol
+                | Self::Defined
+                | Self::Tried
+                | Self::Untested
+                | Self::Setup
+                | Self::Finding
+        )
     }
 }
 

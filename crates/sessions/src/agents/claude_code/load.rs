@@ -12,7 +12,7 @@ use crate::parse::raw::{Fields, list};
 use crate::parse::texts::{Texts, WHOLE};
 use crate::{Keep, Record, Source};
 use history::error::Result;
-use history::{Kind, Part, Text, Usage, json};
+use history::{Kind, Part, Text, Usage};
 
 /// The model's name on rows that the client wrote in the model's place.
 pub(super) const SYNTHETIC: &str = "<synthetic>";
@@ -46,8 +46,7 @@ pub(super) fn load(
     keep: &Keep,
 ) -> Result<Result<Loaded, String>> {
     let record = records[row.record as usize];
-    let bytes = source.bytes(record.range())?;
-    let text = json::mend(&bytes);
+    let text = source.text(record.range())?;
     let mut reader = LineReader::new(Some(keep), record.at);
     let mut line = reader.line(text.as_bytes());
     let line = line.get_or_insert_default();

@@ -28,7 +28,6 @@ mod tests;
 pub use read::{read, scan};
 pub use write::write;
 
-use crate::Mode;
 use crate::format::{Api, FormatRow};
 use crate::requests::each_row;
 
@@ -41,7 +40,6 @@ pub(crate) static ROW: FormatRow = FormatRow {
     read,
     scan: Some(scan),
     write: Some(write),
-    carry: Some(|source, session, after| write(source, session, after, Mode::New)),
     requests: Some(|source, out| each_row(source, |row| usage::request(&row, out))),
     repair: &[crate::repair::lines, repair::chain, repair::rows],
 };

@@ -10,30 +10,16 @@ use std::ops::Range;
 
 use crate::parse::raw::{Fields, place};
 use crate::wire::anthropic;
-use crate::{Session, Source, Written, replaced};
-use history::error::{Error, ErrorKind, Result};
+use crate::{Session, Source, Written, changed_outputs, replaced};
+use history::error::Result;
 use history::json;
 use history::{History, Message, Output};
 
 /// The session with the outputs that `after` changes, and no other byte moved.
 pub(super) fn patch(source: &dyn Source, session: &Session, after: &History) -> Result<Written> {
-    let before = session.history.messages();
-    let refuse = |what: &str| {
-        let what = format!("while patching outputs, expected {what}; write a new session instead");
-        Error::new(ErrorKind::Bug, what).at(source.name(), None)
-    };
-    if before.len() != after.messages().len() {
-        return Err(refuse("the messages that were read, found other ones"));
-    }
     let (mut by, mut warnings) = (BTreeMap::new(), Vec::new());
-    for (number, (old, new)) in before.iter().zip(after.messages()).enumerate() {
-        if new.from != Some(number as u32) {
-            return Err(refuse("the messages that were read in their order, found another order"));
-        }
-        let changed = changed(old, new).ok_or_else(|| refuse("changes of outputs alone, found others"))?;
-        if changed.is_empty() {
-            continue;
-        }
+    for (number, old, new) in changed_outputs(source, session.history.messages(), after)? {
+        let changed = changed(old, new).unwrap_or_default();
         for &record in &session.origins[number] {
             let place = session.records[record as usize];
             let bytes = source.bytes(place.range())?;

@@ -134,12 +134,8 @@ impl Index {
         if off.is_empty() {
             return path;
         }
-        let mut place: HashMap<&str, usize> = HashMap::new();
-        for (position, &at) in path.iter().enumerate() {
-            if let Some(response) = &self.rows[at].response {
-                place.insert(response, position);
-            }
-        }
+        let placed = |(position, at): (usize, &usize)| Some((self.rows[*at].response.as_deref()?, position));
+        let place: HashMap<&str, usize> = path.iter().enumerate().filter_map(placed).collect();
         let find = |uuid: &Option<Arc<str>>| uuid.as_ref().and_then(|it| by_uuid.get(it)).copied();
         let mut put_back: HashMap<usize, Vec<usize>> = HashMap::new();
         for &at in off {

@@ -11,7 +11,7 @@ use super::chain::Index;
 use super::row::{Row, RowKind};
 use crate::parse::raw::{Fields, list, quoted, text};
 use crate::repair::media::{ANTHROPIC, Album, Attachment};
-use crate::repair::pairs::{CallIs, Pairs, ResultIs};
+use crate::repair::pairs::{Pairs, ResultIs};
 use crate::repair::{
     At, Damage, EMPTY, Findings, LOST_TOOL, NO_RESULT, hash, is_spoilt, object_of, orphan_text, plain_name,
     plain_text, whole_line,
@@ -19,7 +19,6 @@ use crate::repair::{
 use crate::wire::is_plain;
 use crate::{Source, derive};
 use history::error::Result;
-use history::json;
 
 // ── The chain ──
 
@@ -76,8 +75,7 @@ pub(super) fn chain(source: &dyn Source, found: &mut Findings<'_>) -> Result<()>
     changes.sort_by_key(|it| it.0);
     for (at, fields) in changes {
         let record = index.records[rows[at].record as usize];
-        let bytes = source.bytes(record.range())?;
-        let whole = json::mend(&bytes);
+        let whole = source.text(record.range())?;
         let Some(old) = Fields::of(&whole) else { continue };
         for (key, new) in fields {
             if let Some((_, raw)) = old.iter().filter(|it| it.0 == key).last() {
@@ -116,8 +114,7 @@ fn renamed<'a>(
             continue;
         };
         let message = |it: &Row| -> Result<u64> {
-            let bytes = source.bytes(index.records[it.record as usize].range())?;
-            let whole = json::mend(&bytes);
+            let whole = source.text(index.records[it.record as usize].range())?;
             let message = Fields::of(&whole).and_then(|it| it.get("message").map(|it| hash(it.as_bytes())));
             Ok(message.unwrap_or_default())
         };
@@ -221,8 +218,7 @@ pub(super) fn rows(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> 
             }
             RowKind::Assistant { .. } | RowKind::Attachment | RowKind::Boundary | RowKind::Link => continue,
         }
-        let bytes = source.bytes(record.range())?;
-        let whole = json::mend(&bytes);
+        let whole = source.text(record.range())?;
         rows.look(&LiveRow { row, place, at: At { record, whole: &whole } });
     }
     let RowRepair { found, mut pairs, album, unlinked, .. } = rows;
@@ -273,8 +269,7 @@ fn unlink(source: &dyn Source, index: &Index, gone: &HashSet<usize>, found: &mut
         if steps == 0 {
             continue;
         }
-        let bytes = source.bytes(record.range())?;
-        let whole = json::mend(&bytes);
+        let whole = source.text(record.range())?;
         if let Some(fields) = Fields::of(&whole) {
             let new = parent.map_or_else(|| "null".to_owned(), |it| quoted(&it));
             found.set(&At { record, whole: &whole }, &fields, "parentUuid", new);
@@ -295,8 +290,7 @@ fn answered(
         ["isSidechain", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "timestamp"];
     let [last, next @ ..] = path else { return Ok(()) };
     let (row, record) = (&index.rows[*last], index.records[index.rows[*last].record as usize]);
-    let bytes = source.bytes(record.range())?;
-    let whole = json::mend(&bytes);
+    let whole = source.text(record.range())?;
     let Some(fields) = Fields::of(&whole) else { return Ok(()) };
     let uuid = quoted(&derive::uuid(derive::digest(&row.uuid, "repair, results", 0, "")));
     let copied: String =
@@ -314,8 +308,7 @@ fn answered(
         return Ok(());
     };
     let record = index.records[next.record as usize];
-    let bytes = source.bytes(record.range())?;
-    let whole = json::mend(&bytes);
+    let whole = source.text(record.range())?;
     if let Some(fields) = Fields::of(&whole) {
         found.set(&At { record, whole: &whole }, &fields, "parentUuid", uuid);
     }
@@ -387,7 +380,7 @@ impl RowRepair<'_, '_> {
         let at = &live.at;
         let (id, tool) = (block.text("id").unwrap_or_default(), block.text("name").unwrap_or_default());
         let open = OpenCall { response: live.row.response.clone(), place: live.place, tool: tool.clone() };
-        if let CallIs::Renamed(new) = self.pairs.call(&id, |it| is_plain(it, usize::MAX), open) {
+        if let Some(new) = self.pairs.call(&id, |it| is_plain(it, usize::MAX), open) {
             let damage = if is_plain(&id, usize::MAX) { Damage::DuplicateCall } else { Damage::BadCallId };
             self.found.note(damage, at.record.at, format!("{tool} {id}"));
             self.found.set(at, block, "id", quoted(&new));

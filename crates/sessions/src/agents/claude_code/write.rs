@@ -234,16 +234,8 @@ impl<'a> NewRows<'a> {
     }
 
     fn copy(&mut self, record: u32, outputs: &HashMap<&str, &Output>, is_last: bool) -> Result<()> {
-        let bytes = self.source.bytes(self.session.records[record as usize].range())?;
-        let mended = json::mend(&bytes);
-        let mut text = String::new();
-        let mut at = 0;
-        for (range, new) in contents(&mended, outputs) {
-            text.push_str(&mended[at..range.start]);
-            text.push_str(&new);
-            at = range.end;
-        }
-        text.push_str(&mended[at..]);
+        let mended = self.source.text(self.session.records[record as usize].range())?;
+        let text = history::edited(&mended, contents(&mended, outputs));
         let Some(fields) = Fields::of(&text) else { return Ok(()) };
         let uuid = self.next(fields.get("uuid").unwrap_or_default());
         let mut change = vec![
@@ -345,8 +337,7 @@ fn new_rows<'a>(
                 continue;
             }
             for &record in records {
-                let bytes = source.bytes(session.records[record as usize].range())?;
-                let text = json::mend(&bytes);
+                let text = source.text(session.records[record as usize].range())?;
                 let mut reader = LineReader::new(Some(WHOLE), 0);
                 let mut part = |raw: &str| reader.parts(&format!("[{raw}]")).parts.pop();
                 raw.extend(raw_blocks(&text).into_iter().filter_map(|it| Some((part(it)?, it.to_owned()))));
@@ -384,8 +375,7 @@ fn newest(source: &dyn Source, session: &Session) -> Result<(Envelope, Option<St
     let mut leaf = None;
     let live = session.origins.iter().filter(|_| session.format == Format::CLAUDE_CODE);
     for &record in live.rev().flat_map(|it| it.iter().rev()) {
-        let bytes = source.bytes(session.records[record as usize].range())?;
-        let text = json::mend(&bytes);
+        let text = source.text(session.records[record as usize].range())?;
         let Some(fields) = Fields::of(&text) else { continue };
         leaf = leaf.or_else(|| fields.text("uuid"));
         for (number, key) in ENVELOPE.iter().enumerate() {

@@ -5,11 +5,12 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::item::{Reader, snake};
-use super::items::Item;
+use super::items::{Item, Live};
 use super::usage::{Report, Tokens, report};
 use crate::derive;
 use crate::parse::cursor::Cursor;
 use crate::parse::raw::{Fields, place};
+use history::{Kind, Role};
 
 /// A line, as far as a replay needs it.
 pub(super) struct RolloutLine {
@@ -22,17 +23,24 @@ pub(super) struct Payload {
     /// How large the window is, if an event says so.
     pub(super) window: Option<u64>,
     /// What it says, or what is wrong with it.
-    pub(super) said: Result<LineContent, String>,
+    pub(super) said: Result<RolloutEntry, String>,
 }
 
-pub(super) enum LineContent {
+/// What a line says.
+#[derive(Debug)]
+pub(super) enum RolloutEntry {
     SessionMeta {
         is_paginated: bool,
         /// Whether the thread goes on from one in another file.
         goes_on: bool,
     },
-    /// An item, if it is one that is sent, and where its JSON stands in the line.
-    Item(Option<Item>, Range<usize>),
+    /// A response item that is sent.
+    Item {
+        /// Whether it begins a user turn: a summary does for Codex too, only what it put there itself does not.
+        starts_turn: bool,
+        /// It, where its texts are kept.
+        live: Option<Box<Live>>,
+    },
     Compacted {
         message: String,
         has_history: bool,
@@ -42,9 +50,9 @@ pub(super) enum LineContent {
     /// The whole state, not what changed of it.
     WorldState,
     /// What an event counted.
-    Counted(Option<Report>),
+    Counted(Option<Box<Report>>),
     /// What was counted elsewhere.
-    Reported(Report),
+    Reported(Box<Report>),
     TurnStarted(Option<String>),
     TurnEnded(Option<String>),
     RolledBack(u64),
@@ -92,6 +100,9 @@ impl Reader<'_> {
             payload = self.payload(&mut it.at(place), &tag)?;
         }
         let at = at.and_then(|it: Cow<'_, str>| derive::parse_time(&it));
+        if let Ok(RolloutEntry::Item { live: Some(live), .. }) = &mut payload.said {
+            live.message.at = at;
+        }
         Some(Ok(RolloutLine { ordinal, at, payload }))
     }
 
@@ -99,11 +110,11 @@ impl Reader<'_> {
         let said = match tag {
             "event_msg" => match it.optional(b'{', event)? {
                 Some((said, window)) => return Some(Payload { window, said: Ok(said) }),
-                None => Ok(LineContent::Nothing),
+                None => Ok(RolloutEntry::Nothing),
             },
             "response_item" => {
                 let (item, place) = it.span(|it| self.item(it, None))?;
-                item.map(|it| LineContent::Item(it, place))
+                item.map(|it| self.entry(it, place))
             }
             "rollout_item" => self.wrapped(it)?,
             "inter_agent_communication" => {
@@ -112,30 +123,40 @@ impl Reader<'_> {
             }
             "session_meta" => {
                 let found = it.json()?;
-                Ok(LineContent::SessionMeta {
+                Ok(RolloutEntry::SessionMeta {
                     is_paginated: found["history_mode"] == "paginated",
                     goes_on: !found["history_base"].is_null(),
                 })
             }
             "compacted" => Ok(it.optional(b'{', compacted)?.unwrap_or(COMPACTED)),
-            "turn_context" => Ok(LineContent::TurnContext(
+            "turn_context" => Ok(RolloutEntry::TurnContext(
                 it.member("turn_id", Cursor::optional_string)?.flatten().map(Cow::into_owned),
             )),
             "world_state" => match it.member("full", |it| it.begins_with(b't'))? {
-                Some(true) => Ok(LineContent::WorldState),
-                Some(false) | None => Ok(LineContent::Nothing),
+                Some(true) => Ok(RolloutEntry::WorldState),
+                Some(false) | None => Ok(RolloutEntry::Nothing),
             },
             "token_usage_record" => {
                 let report = it.optional(b'{', |it| count(it, "usage", "thread_token_usage"))?;
-                Ok(report.and_then(|it| it.0).map_or(LineContent::Nothing, LineContent::Reported))
+                Ok(report.and_then(|it| it.0).map_or(RolloutEntry::Nothing, RolloutEntry::Reported))
             }
-            _ => it.pass().map(|()| Ok(LineContent::Nothing))?,
+            _ => it.pass().map(|()| Ok(RolloutEntry::Nothing))?,
         };
         Some(Payload { window: None, said })
     }
 
+    /// An item, if it is one that is sent; `place` is where it stands in its record.
+    fn entry(&self, item: Option<Item>, place: Range<usize>) -> RolloutEntry {
+        let Some(Item { message, pair, ours: _ }) = item else { return RolloutEntry::Nothing };
+        let starts_turn = message.role == Role::User && matches!(message.kind, Kind::Said | Kind::Summary);
+        let begin = self.texts.at;
+        let at = Some(begin + place.start as u64..begin + place.end as u64);
+        let live = self.texts.keep.map(|_| Box::new(Live { message, record: 0, at, pair, starts_turn }));
+        RolloutEntry::Item { starts_turn, live }
+    }
+
     /// A line in which the variant's name is the key of its body (illustrations of the format).
-    fn wrapped(&mut self, it: &mut Cursor<'_>) -> Option<Result<LineContent, String>> {
+    fn wrapped(&mut self, it: &mut Cursor<'_>) -> Option<Result<RolloutEntry, String>> {
         let (payload, start) = it.span(Cursor::raw).map(|(it, place)| (it, place.start))?;
         let body = Fields::of(payload);
         let Some((name, inner)) = body.as_ref().and_then(|it| it.iter().next()) else {
@@ -148,8 +169,7 @@ impl Reader<'_> {
             ("ResponseItem", Some(variant)) => match variant.iter().next() {
                 Some((tag, body)) => {
                     let place = at(body)?;
-                    self.item(&mut it.at(place.start), Some(snake(tag)))?
-                        .map(|it| LineContent::Item(it, place))
+                    self.item(&mut it.at(place.start), Some(snake(tag)))?.map(|it| self.entry(it, place))
                 }
                 None => Err("expected a response item, found an empty object".into()),
             },
@@ -161,9 +181,9 @@ impl Reader<'_> {
 }
 
 /// What such a line without a body says.
-const COMPACTED: LineContent = LineContent::Compacted { message: String::new(), has_history: false };
+const COMPACTED: RolloutEntry = RolloutEntry::Compacted { message: String::new(), has_history: false };
 
-fn compacted(it: &mut Cursor<'_>) -> Option<LineContent> {
+fn compacted(it: &mut Cursor<'_>) -> Option<RolloutEntry> {
     let (mut message, mut has_history) = (None, false);
     it.object(|it, name| {
         match name {
@@ -173,11 +193,11 @@ fn compacted(it: &mut Cursor<'_>) -> Option<LineContent> {
         }
         Some(())
     })?;
-    Some(LineContent::Compacted { message: message.unwrap_or_default().into_owned(), has_history })
+    Some(RolloutEntry::Compacted { message: message.unwrap_or_default().into_owned(), has_history })
 }
 
 /// What an event says, and how large the window is.
-fn event(it: &mut Cursor<'_>) -> Option<(LineContent, Option<u64>)> {
+fn event(it: &mut Cursor<'_>) -> Option<(RolloutEntry, Option<u64>)> {
     let (mut tag, mut turn, mut window, mut turns) = (None, None, None, None);
     let (mut counted, mut is_users) = (None, false);
     it.object(|it, name| {
@@ -197,25 +217,25 @@ fn event(it: &mut Cursor<'_>) -> Option<(LineContent, Option<u64>)> {
     })?;
     let turn = turn.map(Cow::into_owned);
     let said = match tag.as_deref().unwrap_or_default() {
-        "task_started" | "turn_started" => LineContent::TurnStarted(turn),
-        "task_complete" | "turn_complete" | "turn_aborted" => LineContent::TurnEnded(turn),
-        "thread_rolled_back" => LineContent::RolledBack(turns.unwrap_or(0)),
-        "user_message" => LineContent::UserMessage,
-        "item_completed" if is_users => LineContent::UserItem,
+        "task_started" | "turn_started" => RolloutEntry::TurnStarted(turn),
+        "task_complete" | "turn_complete" | "turn_aborted" => RolloutEntry::TurnEnded(turn),
+        "thread_rolled_back" => RolloutEntry::RolledBack(turns.unwrap_or(0)),
+        "user_message" => RolloutEntry::UserMessage,
+        "item_completed" if is_users => RolloutEntry::UserItem,
         "token_count" => match counted {
             Some((report, of_count)) => {
                 window = of_count.or(window);
-                LineContent::Counted(report)
+                RolloutEntry::Counted(report)
             }
-            None => LineContent::Nothing,
+            None => RolloutEntry::Nothing,
         },
-        _ => LineContent::Nothing,
+        _ => RolloutEntry::Nothing,
     };
     Some((said, window))
 }
 
 /// What was counted of the last request, under one name, and of all so far, under the other; and how large the window is.
-fn count(it: &mut Cursor<'_>, last: &str, so_far: &str) -> Option<(Option<Report>, Option<u64>)> {
+fn count(it: &mut Cursor<'_>, last: &str, so_far: &str) -> Option<(Option<Box<Report>>, Option<u64>)> {
     let (mut of_last, mut of_all, mut window) = (None, None, None);
     it.object(|it, name| {
         match name {
@@ -226,7 +246,7 @@ fn count(it: &mut Cursor<'_>, last: &str, so_far: &str) -> Option<(Option<Report
         }
         Some(())
     })?;
-    Some((of_last.map(|it| report(it, of_all)), window))
+    Some((of_last.map(|it| Box::new(report(it, of_all))), window))
 }
 
 #[cfg(test)]
@@ -240,15 +260,24 @@ mod tests {
         Reader::new(Some(WHOLE), 0).line(line.as_bytes())
     }
 
-    fn said(line: &str) -> Result<LineContent, String> {
+    fn said(line: &str) -> Result<RolloutEntry, String> {
         read(line)?.payload.said
     }
 
-    fn item(payload: &str) -> Item {
+    fn item(payload: &str) -> Live {
         let line = format!(r#"{{"type":"response_item","payload": {payload}}}"#);
-        let Ok(LineContent::Item(Some(item), place)) = said(&line) else { panic!("{payload}") };
-        assert_eq!(&line[place], payload);
-        item
+        let live = live(&line);
+        assert_eq!(&line[place(&live)], payload);
+        live
+    }
+
+    fn live(line: &str) -> Live {
+        let Ok(RolloutEntry::Item { live: Some(live), .. }) = said(line) else { panic!("{line}") };
+        *live
+    }
+
+    fn place(live: &Live) -> Range<usize> {
+        live.at.as_ref().map_or(0..0, |it| it.start as usize..it.end as usize)
     }
 
     #[test]
@@ -264,7 +293,7 @@ mod tests {
             assert_eq!((item.message.role, item.message.plain()), (Role::Assistant, "x".to_owned()));
         }
         let line = r#"{"payload":{"turn_id":"t"},"type":"event_msg","type":"turn_context"}"#;
-        assert!(matches!(said(line), Ok(LineContent::TurnContext(Some(it))) if it == "t"));
+        assert!(matches!(said(line), Ok(RolloutEntry::TurnContext(Some(it))) if it == "t"));
     }
 
     #[test]
@@ -276,7 +305,7 @@ mod tests {
         let line =
             r#"{"type":"event_msg","payload":{"type":"task_started","turn_id":7,"model_context_window":-1}}"#;
         let payload = read(line).unwrap().payload;
-        assert!(matches!((payload.said, payload.window), (Ok(LineContent::TurnStarted(None)), None)));
+        assert!(matches!((payload.said, payload.window), (Ok(RolloutEntry::TurnStarted(None)), None)));
         for (line, what) in [
             ("[]", "expected a JSON object"),
             (r#"{"type":1,"payload":{}}"#, "a line with a type"),
@@ -308,24 +337,24 @@ mod tests {
         let line = r#"{"type":"event_msg","payload":{"info":{"last_token_usage":{"input_tokens":5,"total_tokens":7},
             "model_context_window":9},"model_context_window":8,"type":"token_count"}}"#;
         let payload = read(line).unwrap().payload;
-        let Ok(LineContent::Counted(Some(report))) = payload.said else { panic!("{line}") };
+        let Ok(RolloutEntry::Counted(Some(report))) = payload.said else { panic!("{line}") };
         assert_eq!((report.total, report.usage.sent(), payload.window), (7, 5, Some(9)));
         let line =
             r#"{"type":"event_msg","payload":{"item":{"type":"UserMessage"},"type":"item_completed"}}"#;
-        assert!(matches!(said(line), Ok(LineContent::UserItem)));
+        assert!(matches!(said(line), Ok(RolloutEntry::UserItem)));
         let line = r#"{"type":"event_msg","payload":{"type":"agent_message","message":"x","turn_id":"t"}}"#;
-        assert!(matches!(said(line), Ok(LineContent::Nothing)));
+        assert!(matches!(said(line), Ok(RolloutEntry::Nothing)));
     }
 
     #[test]
     fn a_name_may_stand_around_an_item() {
         let line = r#"{"type":"rollout_item","payload":{"ResponseItem":{"Message":{"role":"assistant",
             "content":[{"OutputText":{"text":"a"}}]}}}}"#;
-        let Ok(LineContent::Item(Some(item), place)) = said(line) else { panic!("{line}") };
-        assert_eq!(item.message.plain(), "a");
-        assert!(line[place].starts_with(r#"{"role""#));
+        let live = live(line);
+        assert_eq!(live.message.plain(), "a");
+        assert!(line[place(&live)].starts_with(r#"{"role""#));
         let line =
             r#"{"type":"rollout_item","payload":{"Compacted":{"message":"s","replacement_history":[]}}}"#;
-        assert!(matches!(said(line), Ok(LineContent::Compacted { has_history: true, .. })));
+        assert!(matches!(said(line), Ok(RolloutEntry::Compacted { has_history: true, .. })));
     }
 }

@@ -24,7 +24,7 @@ use replay::Replayed;
 use rollout::Rollout;
 
 pub use items::{framed_summary, is_contextual, own_summary};
-pub use write::{fresh, write};
+pub use write::write;
 
 pub(crate) static ROW: FormatRow = FormatRow {
     name: "codex",
@@ -35,7 +35,6 @@ pub(crate) static ROW: FormatRow = FormatRow {
     read,
     scan: Some(scan),
     write: Some(write),
-    carry: Some(|_, session, after| Ok(fresh(session, after))),
     requests: Some(|source, out| each_row(source, |row| usage::request(&row, out))),
     repair: &[crate::repair::lines, repair::envelope, repair::repetitions, repair::items],
 };
@@ -132,18 +131,16 @@ fn session(source: &dyn Source, rollout: Rollout, replayed: Replayed) -> Result<
         session: said(&first, "id").map(Into::into),
         model: said(&last, "model").map(Into::into),
         cwd: said(&last, "cwd").or_else(|| said(&first, "cwd")).map(Into::into),
-        shell_dirs: Vec::new(),
         window: rollout.window,
         system: system.or_else(|| said(&first, "instructions")).map(Into::into),
-        tools: None,
         times: rollout.times,
-        automatic: false,
         rolled_back: replayed.rolled_back,
         planning: last
             .as_ref()
             .and_then(|it| it.object("collaboration_mode"))
             .and_then(|it| it.text("mode"))
             .map(|it| it == "plan"),
+        ..Meta::default()
     };
     let origins = replayed.items.iter().map(|it| [it.record]).collect();
     let history = History::new(replayed.items.into_iter().map(|it| it.message).collect(), meta);

@@ -12,7 +12,7 @@ use crate::Source;
 use crate::parse::lines::each_line;
 use crate::parse::raw::{Fields, list, quoted, text};
 use crate::repair::media::{Album, Attachment, OPENAI};
-use crate::repair::pairs::{CallIs, Pairs, ResultIs};
+use crate::repair::pairs::{Pairs, ResultIs};
 use crate::repair::{
     At, Damage, EMPTY, Findings, hash, is_spoilt, object_of, orphan_text, plain_name, whole_line,
 };
@@ -230,7 +230,7 @@ impl ItemRepair<'_, '_> {
         let (id, tool) =
             (fields.text("call_id").unwrap_or_default(), fields.text("name").unwrap_or_default());
         let is_id = |it: &str| !it.is_empty() && it.chars().count() <= 64;
-        if let CallIs::Renamed(new) = self.pairs.call(&id, is_id, ()) {
+        if let Some(new) = self.pairs.call(&id, is_id, ()) {
             let damage = if is_id(&id) { Damage::DuplicateCall } else { Damage::BadCallId };
             self.found.note(damage, at.record.at, format!("{tool} {id:.70}"));
             self.calls.insert(hash(new.as_bytes()));

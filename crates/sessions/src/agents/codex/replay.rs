@@ -15,8 +15,8 @@ use foldhash::{HashMap, HashSet, HashSetExt};
 
 use super::item::Reader;
 use super::items::{Family, Item, Live, Pair, is_task};
-use super::line::LineContent;
-use super::rollout::{Rollout, RolloutEntry, live};
+use super::line::RolloutEntry;
+use super::rollout::Rollout;
 use crate::media::SharedData;
 use crate::parse::cursor::Cursor;
 use crate::parse::raw::{Fields, place};
@@ -70,7 +70,7 @@ impl Rollout {
                     let (starts_turn, record) = (*starts_turn, number as u32);
                     let live = match live.take() {
                         Some(live) => Some(live),
-                        None => self.live_item(source, keep, record)?.map(Box::new),
+                        None => self.live_item(source, keep, record)?,
                     };
                     if let Some(mut live) = live {
                         if starts_turn {
@@ -90,7 +90,7 @@ impl Rollout {
                     note_rolled_back(&dropped, *turns, rolled_back.get_or_insert_default());
                     reported = reported.min(items.len());
                 }
-                RolloutEntry::Report(report)
+                RolloutEntry::Counted(Some(report)) | RolloutEntry::Reported(report)
                     if report.usage.sent() > 0 && last_report != Some(report.so_far) =>
                 {
                     last_report = Some(report.so_far);
@@ -154,7 +154,7 @@ impl Rollout {
                         close(turn, &mut to_cancel, &mut base);
                     }
                 }
-                RolloutEntry::Report(_) | RolloutEntry::Other => {}
+                _ => {}
             }
             if base.is_some() {
                 break;
@@ -179,12 +179,12 @@ impl Rollout {
             .any(|(number, it)| matches!(it, RolloutEntry::Compacted { .. }) && !cancelled.contains(&number))
     }
 
-    fn live_item(&self, source: &dyn Source, keep: &Keep, number: u32) -> Result<Option<Live>> {
+    fn live_item(&self, source: &dyn Source, keep: &Keep, number: u32) -> Result<Option<Box<Live>>> {
         let Some(record) = self.records.get(number as usize) else { return Ok(None) };
         let mut reader = Reader::new(Some(keep), record.at);
         let Ok(line) = reader.line(&source.bytes(record.range())?) else { return Ok(None) };
         Ok(match line.payload.said {
-            Ok(LineContent::Item(Some(item), place)) => Some(live(item, line.at, place, *record)),
+            Ok(RolloutEntry::Item { live, .. }) => live,
             _ => None,
         })
     }
@@ -224,7 +224,7 @@ impl Rollout {
                     let Some(mut item) = self.live_item(source, keep, number as u32)? else { continue };
                     data.share(&mut item.message.parts);
                     starts.extend(starts_turn.then_some(replaced.len()));
-                    replaced.push(Box::new(item));
+                    replaced.push(item);
                 }
                 RolloutEntry::RolledBack(turns) => _ = drop_turns(&mut replaced, &mut starts, *turns),
                 _ => {}
@@ -280,14 +280,13 @@ impl Rollout {
                 RolloutEntry::Compacted { message, .. } if !cancelled.contains(&number) => {
                     out.push(PastCompaction {
                         message: summaries.get(&(number as u32)).copied(),
-                        trigger: None,
                         tokens_before: before,
-                        tokens_after: None,
                         summary: message.clone(),
+                        ..PastCompaction::default()
                     });
                     counted = false;
                 }
-                RolloutEntry::Report(report) => {
+                RolloutEntry::Counted(Some(report)) | RolloutEntry::Reported(report) => {
                     if report.usage.sent() > 0 {
                         before = Some(report.total);
                         counted = true;

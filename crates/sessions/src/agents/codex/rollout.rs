@@ -3,45 +3,11 @@
 use std::ops::Range;
 
 use super::item::Reader;
-use super::items::{Item, Live};
-use super::line::{LineContent, RolloutLine};
-use super::usage::Report;
+use super::line::{RolloutEntry, RolloutLine};
 use crate::parse::lines::{self, Coverage, Stretch};
 use crate::{Keep, Note, Record, Source, derive};
+use history::Part;
 use history::error::{Error, ErrorKind, Result};
-use history::json;
-use history::{Kind, Message, Part, Role};
-
-/// One line, as far as a replay needs it.
-#[derive(Debug)]
-pub(super) enum RolloutEntry {
-    /// A response item; whether it begins a user turn.
-    Item {
-        starts_turn: bool,
-        /// It, where it was kept while the line was looked at.
-        live: Option<Box<Live>>,
-    },
-    Compacted {
-        message: String,
-        has_history: bool,
-    },
-    TurnContext(Option<String>),
-    RolledBack(u64),
-    TurnStarted(Option<String>),
-    TurnEnded(Option<String>),
-    UserMessage,
-    Report(Box<Report>),
-    Other,
-}
-
-impl RolloutEntry {
-    fn live(&mut self) -> Option<&mut Live> {
-        match self {
-            Self::Item { live, .. } => live.as_deref_mut(),
-            _ => None,
-        }
-    }
-}
 
 /// A rollout, every line looked at once.
 #[derive(Debug, Default)]
@@ -95,7 +61,7 @@ impl Rollout {
         };
         let first = Self {
             records: head.records.into_iter().take(1).collect(),
-            entries: vec![RolloutEntry::Other],
+            entries: vec![RolloutEntry::Nothing],
             session_meta: Some(0),
             times: head.times,
             known: 1,
@@ -117,75 +83,35 @@ impl Rollout {
     }
 
     /// What a line says, or what is wrong with it. `at`: the line's number.
-    fn take(
-        &mut self,
-        line: RolloutLine,
-        record: Record,
-        at: u64,
-        is_kept: bool,
-    ) -> Result<RolloutEntry, String> {
+    fn take(&mut self, line: RolloutLine, at: u64) -> Result<RolloutEntry, String> {
         let number = self.records.len() as u32;
         self.known += 1;
         self.max_ordinal = self.max_ordinal.max(line.ordinal);
         self.times = line.at.into_iter().fold(self.times, derive::widened);
         self.window = line.payload.window.or(self.window);
-        Ok(match line.payload.said? {
-            LineContent::SessionMeta { is_paginated, goes_on } => {
-                if self.session_meta.is_none() {
-                    (self.session_meta, self.paginated) = (Some(number), is_paginated);
-                    if goes_on {
-                        let what = "this thread continues another one, whose file is not read".to_owned();
-                        self.notes.push(Note { line: at, what });
-                    }
+        let entry = line.payload.said?;
+        match &entry {
+            RolloutEntry::SessionMeta { is_paginated, goes_on } if self.session_meta.is_none() => {
+                (self.session_meta, self.paginated) = (Some(number), *is_paginated);
+                if *goes_on {
+                    let what = "this thread continues another one, whose file is not read".to_owned();
+                    self.notes.push(Note { line: at, what });
                 }
-                RolloutEntry::Other
             }
-            LineContent::Item(Some(item), place) => {
-                let starts_turn = starts_turn(&item);
-                let live = is_kept.then(|| Box::new(live(item, line.at, place, record)));
-                RolloutEntry::Item { starts_turn, live }
-            }
-            LineContent::Item(None, _) | LineContent::Nothing => RolloutEntry::Other,
-            LineContent::Compacted { message, has_history } => {
-                self.last_compacted = Some(number);
-                RolloutEntry::Compacted { message, has_history }
-            }
-            LineContent::TurnContext(turn) => {
-                self.turn_context = Some(number);
-                RolloutEntry::TurnContext(turn)
-            }
-            LineContent::WorldState => {
-                self.world_state = Some(number);
-                RolloutEntry::Other
-            }
-            LineContent::Counted(report) => {
-                self.token_count = Some(number);
-                report.map_or(RolloutEntry::Other, |it| RolloutEntry::Report(Box::new(it)))
-            }
-            LineContent::Reported(report) => RolloutEntry::Report(Box::new(report)),
-            LineContent::TurnStarted(turn) => {
-                (self.turn, self.turn_seen) = (turn.clone(), true);
-                RolloutEntry::TurnStarted(turn)
-            }
-            LineContent::TurnEnded(turn) => RolloutEntry::TurnEnded(turn),
-            LineContent::RolledBack(turns) => RolloutEntry::RolledBack(turns),
-            LineContent::UserMessage => {
-                self.first_prompt.get_or_insert(number);
-                RolloutEntry::UserMessage
-            }
-            LineContent::UserItem => {
-                self.first_prompt.get_or_insert(number);
-                RolloutEntry::Other
-            }
-        })
+            RolloutEntry::Compacted { .. } => self.last_compacted = Some(number),
+            RolloutEntry::TurnContext(_) => self.turn_context = Some(number),
+            RolloutEntry::WorldState => self.world_state = Some(number),
+            RolloutEntry::Counted(_) => self.token_count = Some(number),
+            RolloutEntry::TurnStarted(turn) => (self.turn, self.turn_seen) = (turn.clone(), true),
+            RolloutEntry::UserMessage | RolloutEntry::UserItem => _ = self.first_prompt.get_or_insert(number),
+            _ => {}
+        }
+        Ok(entry)
     }
 
     /// The text of a record, mended; places in it are places in the source.
     pub(super) fn text(&self, source: &dyn Source, number: u32) -> Result<String> {
-        match self.records.get(number as usize) {
-            Some(record) => Ok(json::mend(&source.bytes(record.range())?).into_owned()),
-            None => Ok(String::new()),
-        }
+        self.records.get(number as usize).map_or(Ok(String::new()), |it| source.text(it.range()))
     }
 }
 
@@ -195,13 +121,10 @@ impl Stretch for Rollout {
         let mut reader = Reader::new(keep, 0);
         rollout.lines = lines::each_line_in(source, range, |line, record, bytes| {
             reader.texts.at = record.at;
-            let entry = reader
-                .line(bytes)
-                .and_then(|it| rollout.take(it, record, line, keep.is_some()))
-                .unwrap_or_else(|what| {
-                    rollout.notes.push(Note { line, what });
-                    RolloutEntry::Other
-                });
+            let entry = reader.line(bytes).and_then(|it| rollout.take(it, line)).unwrap_or_else(|what| {
+                rollout.notes.push(Note { line, what });
+                RolloutEntry::Nothing
+            });
             rollout.records.push(record);
             rollout.entries.push(entry);
             Ok(true)
@@ -210,7 +133,11 @@ impl Stretch for Rollout {
     }
 
     fn said(&mut self) -> impl Iterator<Item = &mut Part> {
-        self.entries.iter_mut().filter_map(RolloutEntry::live).flat_map(|it| &mut it.message.parts)
+        let live = self.entries.iter_mut().filter_map(|it| match it {
+            RolloutEntry::Item { live, .. } => live.as_deref_mut(),
+            _ => None,
+        });
+        live.flat_map(|it| &mut it.message.parts)
     }
 
     /// Whether a compaction is in it that carries a history.
@@ -253,17 +180,4 @@ impl Stretch for Rollout {
         }
         all
     }
-}
-
-/// A summary begins a turn for Codex too: only what it put there itself does not.
-fn starts_turn(item: &Item) -> bool {
-    item.message.role == Role::User && matches!(item.message.kind, Kind::Said | Kind::Summary)
-}
-
-/// An item with its line; `place` is where it stands in its record.
-pub(super) fn live(item: Item, at: Option<i64>, place: Range<usize>, record: Record) -> Live {
-    let starts_turn = starts_turn(&item);
-    let message = Message { at, ..item.message };
-    let at = record.at + place.start as u64..record.at + place.end as u64;
-    Live { message, record: 0, at: Some(at), pair: item.pair, starts_turn }
 }

@@ -2,14 +2,13 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::items::Live;
-use super::items::{FROM_AGENT, NOT_SENT, is_task, items, kind_of, output_value};
+use super::items::{FROM_AGENT, Live, NOT_SENT, is_task, items, kind_of, output_value};
 use super::replay::Replayed;
 use super::rollout::Rollout;
 use crate::agents::foreign;
 use crate::parse::lines::{Coverage, appended};
 use crate::parse::raw::{Fields, array, place, quoted, spliced};
-use crate::{Keep, Mode, Piece, Session, Source, Written, derive, wire};
+use crate::{Format, Keep, Mode, Piece, Session, Source, Written, changed_outputs, derive, wire};
 use history::error::{Error, ErrorKind, Result};
 use history::json;
 use history::{History, Kind, Message, Part, Role, Text};
@@ -26,9 +25,12 @@ use history::{History, Kind, Message, Part, Role, Text};
 /// history, they are put first. Kinds that Codex cannot tell from an item stand beside the history under `epitome`.
 ///
 /// # Errors
-/// [`Arguments`](ErrorKind::Arguments) if a patch would have to change more than outputs;
+/// [`Bug`](ErrorKind::Bug) if a patch would have to change more than outputs;
 /// [`Input`](ErrorKind::Input) if a new thread is wanted of a rollout without `session_meta`.
 pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
+    if session.format != Format::CODEX {
+        return Ok(fresh(session, after));
+    }
     let keep: &Keep = &|_, _| None;
     let mut rollout = Rollout::of(source, keep, Coverage::Whole)?;
     let replayed = rollout.replay(source, keep)?;
@@ -47,35 +49,22 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
 }
 
 fn patch(source: &dyn Source, replayed: &Replayed, after: &History) -> Result<Written> {
-    let refuse = |what: &str| {
-        let what = format!(
-            "while patching a Codex rollout: expected the same messages with other outputs, found {what}; \
-             append or start a new thread instead"
-        );
-        Error::new(ErrorKind::Arguments, what).at(source.name(), None)
-    };
-    if after.messages().len() != replayed.items.len() {
-        return Err(refuse("another number of messages"));
-    }
     let mut written = Written::default();
     let mut edits = Vec::new();
-    for (live, new) in replayed.items.iter().zip(after.messages()) {
-        if live.message.parts == new.parts {
-            continue;
-        }
-        if !live.message.differs_in_outputs_alone(new) {
-            return Err(refuse("a message that says something else"));
-        }
-        let range = live.at.clone();
+    for (number, _, new) in changed_outputs(source, replayed.items.iter().map(|it| &it.message), after)? {
+        let range = replayed.items[number].at.clone();
         let Some((range, Some(Part::Output(output)))) = range.zip(Some(new.parts.first())) else {
             written
                 .warnings
                 .push("the output of an aborted call stands nowhere and was left as it is".into());
             continue;
         };
-        let text = json::mend(&source.bytes(range.clone())?).into_owned();
+        let text = source.text(range.clone())?;
         let place = Fields::of(&text).and_then(|it| it.get("output")).and_then(|it| place(&text, it));
-        let Some(place) = place else { return Err(refuse("an output that is not in its record")) };
+        let Some(place) = place else {
+            let what = "while patching a Codex rollout: expected an output in its record, found none";
+            return Err(Error::new(ErrorKind::Bug, what).at(source.name(), None));
+        };
         let at = range.start + place.start as u64..range.start + place.end as u64;
         edits.push((at, output_value(output)));
     }
@@ -236,7 +225,7 @@ fn copied(source: &dyn Source, live: &Live, new: &Message) -> Result<Option<Stri
     let Some(range) = live.at.clone().filter(|_| live.message.differs_in_outputs_alone(new)) else {
         return Ok(None);
     };
-    let text = json::mend(&source.bytes(range)?).into_owned();
+    let text = source.text(range)?;
     let Some(fields) = Fields::of(&text).filter(|it| it.get("type").is_some()) else { return Ok(None) };
     let changed = new.parts.iter().zip(&live.message.parts).find_map(|(new, old)| match new {
         Part::Output(output) if new != old => Some(output_value(output)),
@@ -320,7 +309,7 @@ fn counted(payload: &Fields, tokens: u64) -> Option<String> {
 
 /// A thread of its own for the history of another agent: a `session_meta`, and the history as a compaction carries it;
 /// what only another API understands stays behind.
-pub fn fresh(session: &Session, after: &History) -> Written {
+fn fresh(session: &Session, after: &History) -> Written {
     let meta = &after.meta;
     let ms = meta.times.map_or(0, |(_, last)| last + 1);
     let at = quoted(&derive::time(ms));
@@ -347,24 +336,25 @@ pub fn fresh(session: &Session, after: &History) -> Written {
             "{{\"timestamp\":{at},\"type\":\"event_msg\",\"payload\":{{\"type\":\"user_message\",\"message\":{said},\"images\":[]}}}}\n"
         ));
     }
-    let old = session.history.meta.session.as_deref().unwrap_or_default();
-    let id = derive::uuid_v7(ms, derive::digest(old, "thread", 0, &lines));
+    let id = thread_id(session, ms, &lines);
     let cwd = quoted(meta.cwd.as_deref().unwrap_or("/"));
     let first = format!(
         "{{\"timestamp\":{at},\"type\":\"session_meta\",\"payload\":{{\"id\":{},\"timestamp\":{at},\"cwd\":{cwd},\"originator\":\"epitome\",\"cli_version\":\"0.169.0\",\"source\":\"exec\"}}}}\n",
         quoted(&id)
     );
-    Written {
-        pieces: vec![Piece::New(format!("{first}{lines}").into_bytes())],
-        file_name: Some(file_name(ms, &id)),
-        session: Some(id),
-        warnings: compaction.warnings,
-    }
+    thread(ms, id, first + &lines, compaction.warnings)
 }
 
-fn file_name(ms: i64, id: &str) -> String {
+/// The id of a new thread that is made of a session.
+fn thread_id(session: &Session, ms: i64, content: &str) -> String {
+    let old = session.history.meta.session.as_deref().unwrap_or_default();
+    derive::uuid_v7(ms, derive::digest(old, "thread", 0, content))
+}
+
+fn thread(ms: i64, id: String, text: String, warnings: Vec<String>) -> Written {
     let stamp = derive::time(ms).get(..19).unwrap_or_default().replace(':', "-");
-    format!("rollout-{stamp}-{id}.jsonl")
+    let file_name = Some(format!("rollout-{stamp}-{id}.jsonl"));
+    Written { pieces: vec![Piece::New(text.into_bytes())], file_name, session: Some(id), warnings }
 }
 
 fn new_thread(change: &Change<'_>) -> Result<Written> {
@@ -378,8 +368,7 @@ fn new_thread(change: &Change<'_>) -> Result<Written> {
     let mut compaction = CompactedRow::of(change)?;
     // A new thread opens its own windows.
     (compaction.number, compaction.windows) = (1, None);
-    let old = session.history.meta.session.as_deref().unwrap_or_default();
-    let id = derive::uuid_v7(ms, derive::digest(old, "thread", 0, &compaction.payload()));
+    let id = thread_id(session, ms, &compaction.payload());
     let (quoted_id, at) = (quoted(&id), quoted(&derive::time(ms)));
     let payload = first.object("payload").map(|it| {
         it.with(&[
@@ -415,12 +404,7 @@ fn new_thread(change: &Change<'_>) -> Result<Written> {
             text.push('\n');
         }
     }
-    Ok(Written {
-        pieces: vec![Piece::New(text.into_bytes())],
-        file_name: Some(file_name(ms, &id)),
-        session: Some(id),
-        warnings: compaction.warnings,
-    })
+    Ok(thread(ms, id, text, compaction.warnings))
 }
 
 impl Rollout {

@@ -15,7 +15,6 @@ use crate::parse::raw::{Fields, list, place, text};
 use crate::{Note, Record, Source, derive};
 use history::Usage;
 use history::error::Result;
-use history::json;
 
 /// A message record in force.
 #[derive(Debug)]
@@ -123,8 +122,7 @@ impl Journal {
         journal.take_all(seen.parts);
         // One object that holds its messages, on one line or many.
         if journal.is_foreign() || (journal.records.len() == 1 && !journal.entries.is_empty()) {
-            let bytes = source.whole()?;
-            let text = json::mend(&bytes);
+            let text = source.text(0..source.len())?;
             let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
             if let Some(found) = Self::of_document(text, source.len() - text.len() as u64, wanted) {
                 return Ok(found);

@@ -24,7 +24,7 @@ use history::error::{Error, ErrorKind, Result};
 use history::{History, Message, Meta};
 use serde_json::Value;
 
-pub use write::{fresh, write};
+pub use write::write;
 
 use convert::{LiveMessage, converted};
 use journal::Journal;
@@ -40,7 +40,6 @@ pub(crate) static ROW: FormatRow = FormatRow {
     read,
     scan: Some(scan),
     write: Some(write),
-    carry: Some(|_, session, after| fresh(session, after)),
     requests: Some(requests),
     repair: &[repair::whole, repair::journal, repair::records],
 };
@@ -90,10 +89,9 @@ impl Read {
             .iter()
             .map(|it| PastCompaction {
                 message: live.iter().position(|live| live.message.id.as_ref() == Some(&it.summary)),
-                trigger: None,
                 tokens_before: it.tokens_before,
-                tokens_after: None,
                 summary: it.text.clone(),
+                ..PastCompaction::default()
             })
             .collect();
         Ok(Self { journal, live, past })
@@ -137,14 +135,8 @@ fn session(Read { journal, live, past }: Read) -> Session {
         session: said("sessionId").map(Into::into),
         model: journal.model,
         cwd: first_directory.or_else(|| journal.cwd.clone()).map(Into::into),
-        shell_dirs: Vec::new(),
-        window: None,
-        system: None,
-        tools: None,
         times: journal.times,
-        automatic: false,
-        rolled_back: None,
-        planning: None,
+        ..Meta::default()
     };
     let origins = live.iter().filter_map(|it| Some(it.origin.as_ref()?.records.clone())).collect();
     let messages: Vec<Message> = live.into_iter().map(|it| it.message).collect();

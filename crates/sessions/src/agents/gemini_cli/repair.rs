@@ -122,8 +122,7 @@ fn each_message(source: &dyn Source, mut each: impl FnMut(&At<'_>, &str, &Fields
         }
     };
     if is_document(source)? {
-        let bytes = source.whole()?;
-        let whole = json::mend(&bytes);
+        let whole = source.text(0..source.len())?;
         let at = At { record: Record { at: 0, len: source.len() }, whole: &whole };
         let fields = Fields::of(whole.trim());
         all(at, fields.and_then(|it| it.list("messages")).unwrap_or_default());
@@ -162,14 +161,10 @@ pub(super) fn records(source: &dyn Source, found: &mut Findings<'_>) -> Result<(
             newest.insert(hash(id.as_bytes()), place);
         }
         last = place;
-        for it in called(fields) {
-            calls.insert(hash(it.as_bytes()));
-        }
-        for part in fields.list("content").unwrap_or_default() {
-            if let Some(it) = Fields::of(part).and_then(|it| it.object("functionResponse")?.text("id")) {
-                answers.insert(hash(it.as_bytes()));
-            }
-        }
+        calls.extend(called(fields).iter().map(|it| hash(it.as_bytes())));
+        let answered = |part: &str| Fields::of(part)?.object("functionResponse")?.text("id");
+        let parts = fields.list("content").unwrap_or_default();
+        answers.extend(parts.into_iter().filter_map(answered).map(|it| hash(it.as_bytes())));
     })?;
     let mut album = Album::default();
     each_message(source, |at, raw, fields| {

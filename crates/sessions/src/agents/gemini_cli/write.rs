@@ -14,8 +14,8 @@ use crate::agents::foreign;
 use crate::parse::lines::appended;
 use crate::parse::raw::{Fields, array, list, place, quoted, spliced, text};
 use crate::wire::{gemini, input};
-use crate::{Mode, Piece, Session, Source, Written, derive};
-use history::error::{Error, ErrorKind, Result};
+use crate::{Format, Mode, Piece, Session, Source, Written, changed_outputs, derive};
+use history::error::Result;
 use history::json as text_json;
 use history::{History, Kind, Message, Meta, Output, Part, Role};
 
@@ -31,8 +31,11 @@ use history::{History, Kind, Message, Meta, Output, Part, Role};
 /// once, in its call's result. Kinds that the text does not tell stand in the record under `epitome`.
 ///
 /// # Errors
-/// [`Arguments`](ErrorKind::Arguments) if a patch would have to change more than outputs.
+/// [`Bug`](history::error::ErrorKind::Bug) if a patch would have to change more than outputs.
 pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
+    if session.format != Format::GEMINI_CLI {
+        return fresh(session, after);
+    }
     let read = Read::of(source)?;
     if mode == Mode::Patch {
         return patch(source, &read, after);
@@ -66,7 +69,7 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
 ///
 /// # Errors
 /// As [`crate::write`].
-pub fn fresh(session: &Session, after: &History) -> Result<Written> {
+fn fresh(session: &Session, after: &History) -> Result<Written> {
     let mut warnings = Vec::new();
     let ms = after.meta.times.map_or(0, |(_, last)| last + 1);
     let old = session.history.meta.session.as_deref().unwrap_or_default();
@@ -133,27 +136,10 @@ pub(super) fn project_hash(meta: &Meta) -> String {
 }
 
 fn patch(source: &dyn Source, read: &Read, after: &History) -> Result<Written> {
-    let refuse = |what: &str| {
-        let what = format!(
-            "while patching a Gemini CLI session: expected the same messages with other outputs, found \
-             {what}; append or start a new session instead"
-        );
-        Error::new(ErrorKind::Arguments, what).at(source.name(), None)
-    };
-    if after.messages().len() != read.live.len() {
-        return Err(refuse("another number of messages"));
-    }
     let mut edits = Vec::new();
-    for (live, new) in read.live.iter().zip(after.messages()) {
-        let old = &live.message;
-        if old.parts == new.parts {
-            continue;
-        }
-        if !old.differs_in_outputs_alone(new) {
-            return Err(refuse("a message that says something else"));
-        }
+    for (number, old, new) in changed_outputs(source, read.live.iter().map(|it| &it.message), after)? {
         for (old, new) in old.outputs().zip(new.outputs()).filter(|(old, new)| old != new) {
-            for range in live.origin.iter().flat_map(|it| &it.also) {
+            for range in read.live[number].origin.iter().flat_map(|it| &it.also) {
                 responses(source, range, old, new, &mut edits)?;
             }
         }
@@ -169,7 +155,7 @@ fn responses(
     new: &Output,
     edits: &mut Vec<(Range<u64>, String)>,
 ) -> Result<()> {
-    let whole = text_json::mend(&source.bytes(range.clone())?).into_owned();
+    let whole = source.text(range.clone())?;
     let Some(record) = Fields::of(&whole) else { return Ok(()) };
     let mut edit = |part: &str, with: String| {
         if let Some(at) = place(&whole, part) {
@@ -272,7 +258,7 @@ impl Writer<'_> {
             && unchanged
             && !self.ids.contains(id)
         {
-            let text = text_json::mend(&self.source.bytes(at.clone())?).into_owned();
+            let text = self.source.text(at.clone())?;
             if let Some(fields) = Fields::of(&text)
                 && is_whole(&fields, parts.len())
             {
@@ -334,7 +320,7 @@ impl Writer<'_> {
         if let Some((at, id, true)) = &own
             && !self.ids.contains(id)
         {
-            let text = text_json::mend(&self.source.bytes(at.clone())?).into_owned();
+            let text = self.source.text(at.clone())?;
             if let Some(fields) = Fields::of(&text) {
                 self.ids.insert(id.clone());
                 return Ok(same_model_record(&fields, &results, as_is, kind));

@@ -31,13 +31,9 @@ pub(super) fn append(export: &Export<'_>, session: &Session, after: &History) ->
     if tail.is_none() {
         draft.messages(rest);
     }
-    let mut bytes = Vec::new();
-    for it in &draft.out {
-        bytes.push(b',');
-        bytes.extend_from_slice(compact(it).as_bytes());
-    }
+    let new: String = draft.out.iter().map(|it| format!(",{}", compact(it))).collect();
     let (end, len) = (last.span.end as u64, export.text.len() as u64);
-    let pieces = vec![Piece::Keep(0..end), Piece::New(bytes), Piece::Keep(end..len)];
+    let pieces = vec![Piece::Keep(0..end), Piece::New(new.into_bytes()), Piece::Keep(end..len)];
     Ok(Written { pieces, warnings: draft.warnings, ..Written::default() })
 }
 
@@ -86,6 +82,7 @@ fn head(messages: &[Message]) -> Option<(&Message, &[Message])> {
 }
 
 /// Which output answers which call. An id may be used again: an output answers the last call of its id before it.
+#[derive(Default)]
 struct Answers<'m> {
     /// By the call's message and id.
     to_call: BTreeMap<(usize, &'m str), &'m Output>,
@@ -96,7 +93,7 @@ struct Answers<'m> {
 impl<'m> Answers<'m> {
     fn of(messages: &'m [Message]) -> Self {
         let mut open: BTreeMap<&str, usize> = BTreeMap::new();
-        let mut out = Self { to_call: BTreeMap::new(), used: BTreeSet::new() };
+        let mut out = Self::default();
         for (number, message) in messages.iter().enumerate() {
             open.extend(message.calls().map(|it| (&*it.id, number)));
             for output in message.outputs() {
@@ -107,16 +104,6 @@ impl<'m> Answers<'m> {
             }
         }
         out
-    }
-
-    /// The output of the call of that id in that message.
-    fn to(&self, message: usize, id: &str) -> Option<&'m Output> {
-        self.to_call.get(&(message, id)).copied()
-    }
-
-    /// Whether the output of that id in that message answers a call.
-    fn is_one(&self, message: usize, id: &str) -> bool {
-        self.used.contains(&(message, id))
     }
 }
 
@@ -386,10 +373,12 @@ impl<'a> SessionDraft<'a> {
                                 .push(json!({ "type": "reasoning", "text": it.text.as_str(), "time": time }));
                         }
                     }
-                    Part::Call(it) => parts.push(self.tool(it, answers.to(number, &it.id))),
+                    Part::Call(it) => {
+                        parts.push(self.tool(it, answers.to_call.get(&(number, &*it.id)).copied()))
+                    }
                     Part::Media(it) => parts.push(file(it)),
                     // It stands with its call.
-                    Part::Output(it) if answers.is_one(number, &it.id) => {}
+                    Part::Output(it) if answers.used.contains(&(number, &*it.id)) => {}
                     Part::Output(_) => self.warn("an output whose call is gone was left out"),
                     Part::Opaque(it) => self.warn(&format!("a {} block of {} was left out", it.kind, it.api)),
                 }

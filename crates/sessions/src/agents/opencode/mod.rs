@@ -33,7 +33,6 @@ pub(crate) static ROW: FormatRow = FormatRow {
     read,
     scan: Some(scan),
     write: Some(write),
-    carry: Some(|source, session, after| write(source, session, after, Mode::New)),
     requests: Some(requests),
     repair: &[crate::repair::document, repair::messages],
 };
@@ -69,8 +68,7 @@ pub fn sniff(first_lines: &str) -> bool {
 /// # Errors
 /// As [`crate::read`].
 pub fn read(source: &dyn Source) -> Result<Session> {
-    let bytes = source.whole()?;
-    let text = history::json::mend(&bytes);
+    let text = source.text(0..source.len())?;
     Ok(read::Export::open(&text, source.name())?.session(None))
 }
 
@@ -79,8 +77,7 @@ pub fn read(source: &dyn Source) -> Result<Session> {
 /// # Errors
 /// As [`crate::scan`].
 pub fn scan(source: &dyn Source, keep: &Keep) -> Result<Session> {
-    let bytes = source.whole()?;
-    let text = history::json::mend(&bytes);
+    let text = source.text(0..source.len())?;
     Ok(read::Export::open(&text, source.name())?.session(Some(keep)).measured_only())
 }
 
@@ -99,14 +96,13 @@ pub fn scan(source: &dyn Source, keep: &Keep) -> Result<Session> {
 /// # Errors
 /// As [`crate::write`].
 pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
-    let bytes = source.whole()?;
-    let text = history::json::mend(&bytes);
+    let text = source.text(0..source.len())?;
     let export = match session.format == Format::OPENCODE {
         true => Some(read::Export::open(&text, source.name())?),
         false => None,
     };
     match (mode, export) {
-        (Mode::Patch, Some(export)) => patch::patch(&export, session, after),
+        (Mode::Patch, Some(export)) => patch::patch(source, &export, session, after),
         (Mode::Append, Some(export)) => draft::append(&export, session, after),
         (Mode::New, export) => Ok(draft::new(export.as_ref(), session, after)),
         (Mode::Patch | Mode::Append, None) => Err(Error::new(

@@ -10,23 +10,22 @@ use super::element::is_compacted;
 use super::read::Export;
 use crate::parse::document::{elements, find, value};
 use crate::parse::raw::spliced;
-use crate::{Session, Written};
+use crate::{Session, Source, Written, changed_outputs};
 use history::error::{Error, ErrorKind, Result};
 use history::json::compact;
 use history::{History, Output, Part};
 
-pub(super) fn patch(export: &Export<'_>, session: &Session, after: &History) -> Result<Written> {
-    let before = session.history.messages();
+pub(super) fn patch(
+    source: &dyn Source,
+    export: &Export<'_>,
+    session: &Session,
+    after: &History,
+) -> Result<Written> {
     let live = export.live(None);
-    if before.len() != after.messages().len() || live.len() != before.len() {
-        return Err(refused("messages came or went"));
-    }
     let mut changed: BTreeMap<u32, Vec<(usize, &Output)>> = BTreeMap::new();
     let at = export.info["time"]["updated"].as_i64().or(session.history.meta.times.map(|it| it.1));
-    for ((old, new), live) in before.iter().zip(after.messages()).zip(&live) {
-        if old.from != new.from || !old.differs_in_outputs_alone(new) {
-            return Err(refused("a message changed otherwise"));
-        }
+    for (number, old, new) in changed_outputs(source, session.history.messages(), after)? {
+        let live = live.get(number).ok_or_else(|| lost(0, number as u32))?;
         for ((old, new), part) in old.parts.iter().zip(&new.parts).zip(&live.parts) {
             if let (Part::Output(old), Part::Output(new)) = (old, new)
                 && (old.text != new.text || old.media != new.media)
@@ -48,13 +47,6 @@ pub(super) fn patch(export: &Export<'_>, session: &Session, after: &History) -> 
         }
     }
     Ok(Written { pieces: spliced(export.text.len() as u64, edits), ..Written::default() })
-}
-
-fn refused(why: &str) -> Error {
-    let what = format!(
-        "patching an OpenCode export: expected only outputs to differ, but {why}; append or make a new session"
-    );
-    Error::new(ErrorKind::Refused, what)
 }
 
 fn lost(part: usize, record: u32) -> Error {
@@ -96,7 +88,11 @@ fn output(text: &str, part: Range<usize>, new: &Output, at: i64) -> Result<Optio
             place(&["state", "metadata", "output"]).map(|it| vec![(it, said)])
         }
         Some("error") => place(&["state", "error"]).map(|it| vec![(it, said)]),
-        _ => return Err(refused("a tool that never finished has no output to replace")),
+        _ => {
+            let what = "patching an OpenCode export: expected only outputs to differ, but a tool that never finished has \
+                        no output to replace; append or make a new session";
+            return Err(Error::new(ErrorKind::Refused, what));
+        }
     })
 }
 

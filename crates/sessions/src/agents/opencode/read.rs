@@ -35,13 +35,7 @@ pub(super) struct ExportEntry {
     /// Null if the element is broken.
     pub info: Value,
     /// The compaction part, if there is one.
-    compaction: Option<ExportCompaction>,
-}
-
-#[derive(Clone)]
-struct ExportCompaction {
-    auto: bool,
-    tail: Option<String>,
+    compaction: Option<PartHead>,
 }
 
 /// Of a part, what decides whether its element is sent.
@@ -179,14 +173,15 @@ impl<'a> Export<'a> {
             } else if let Some(it) =
                 compaction.as_ref().filter(|_| info["role"] == "user" && completed.contains(id))
             {
-                match it.tail.as_deref() {
+                match it.tail_start_id.as_str() {
                     Some(tail) if tail != id => until = Some(tail),
                     Some(_) | None => break,
                 }
             }
         }
         out.reverse();
-        let tail_of = |it: usize| self.entries[it].compaction.as_ref().and_then(|it| it.tail.as_deref());
+        let tail_of =
+            |it: usize| self.entries[it].compaction.as_ref().and_then(|it| it.tail_start_id.as_str());
         let Some(marker) = out.iter().rposition(|it| tail_of(*it).is_some()) else { return out };
         let id = &self.entries[out[marker]].info["id"];
         let is_summary = |it: usize| {
@@ -265,7 +260,7 @@ impl<'a> Export<'a> {
             }
             out.push(PastCompaction {
                 message: place.get(&index).copied(),
-                trigger: Some(if marker.auto { "auto" } else { "manual" }.to_owned()),
+                trigger: Some(if marker.auto == true { "auto" } else { "manual" }.to_owned()),
                 tokens_before: reported.take(),
                 tokens_after: None,
                 summary: parts.join("\n"),
@@ -276,7 +271,7 @@ impl<'a> Export<'a> {
 }
 
 /// What of an element decides whether it is sent: its info, and its compaction part, if there is one.
-fn head(element: &str) -> Result<(Value, Option<ExportCompaction>), String> {
+fn head(element: &str) -> Result<(Value, Option<PartHead>), String> {
     let Element { mut info, parts } = serde_json::from_str(element)
         .map_err(|error| format!("expected a message with info and parts: {error}; left out"))?;
     let Some(fields) = info.as_object_mut() else {
@@ -286,11 +281,7 @@ fn head(element: &str) -> Result<(Value, Option<ExportCompaction>), String> {
     if fields.get("summary").is_some_and(Value::is_object) {
         fields.remove("summary");
     }
-    let compaction = parts.iter().find(|it| it.kind == "compaction").map(|it| ExportCompaction {
-        auto: it.auto == true,
-        tail: it.tail_start_id.as_str().map(str::to_owned),
-    });
-    Ok((info, compaction))
+    Ok((info, parts.into_iter().find(|it| it.kind == "compaction")))
 }
 
 fn note(index: usize, what: &str) -> Note {

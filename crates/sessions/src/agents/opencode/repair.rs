@@ -34,8 +34,7 @@ struct ElementRepair<'a, 'f> {
 
 /// No message is one that OpenCode cannot read or its provider refuses.
 pub(super) fn messages(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
-    let bytes = source.whole()?;
-    let whole = json::mend(&bytes);
+    let whole = source.text(0..source.len())?;
     let Some(export) = Fields::of(whole.trim()) else { return Ok(()) };
     let messages = export.list("messages").unwrap_or_default();
     let mut look = ElementRepair {
@@ -47,12 +46,7 @@ pub(super) fn messages(source: &dyn Source, found: &mut Findings<'_>) -> Result<
         id_suffixes: Suffixes::default(),
         call_suffixes: Suffixes::default(),
     };
-    let mut gone = BTreeSet::new();
-    for (number, raw) in messages.iter().enumerate() {
-        if !look.message(raw) {
-            gone.insert(number);
-        }
-    }
+    let gone = (0..messages.len()).filter(|it| !look.message(messages[*it])).collect();
     let ElementRepair { album, found, at, .. } = look;
     found.remove(&at, &messages, &gone, "");
     album.done(found);
