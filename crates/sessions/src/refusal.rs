@@ -29,6 +29,9 @@ const NOT_THE_REASON: [&str; 2] =
 const CODEX_REVIEWER: (&str, &str) =
     ("exec_command failed", "This action was rejected due to unacceptable risk");
 
+/// Codex: the reviewer itself failed, so that nobody denied the call.
+const CODEX_NO_REVIEW: &str = "Automatic approval review failed";
+
 /// Codex: the whole output of a call that the user denied. Outputs of its shell and of MCP tools begin with a header.
 const CODEX: [&str; 2] = ["exec command rejected by user", "patch rejected by user"];
 
@@ -102,7 +105,9 @@ pub(super) fn is_shown(json: &str) -> bool {
 
 /// Of an output of Codex.
 pub(super) fn codex(text: &str) -> Option<Refusal> {
-    let reviewed = text.starts_with(CODEX_REVIEWER.0) && text.contains(CODEX_REVIEWER.1);
+    let reviewed = text.starts_with(CODEX_REVIEWER.0)
+        && text.contains(CODEX_REVIEWER.1)
+        && !text.contains(CODEX_NO_REVIEW);
     reviewed.then_some(BY_SETTINGS).or_else(|| CODEX.contains(&text).then(Refusal::default))
 }
 
@@ -126,4 +131,21 @@ pub(super) fn opencode(tool: &str, text: &str) -> Option<Refusal> {
 
 fn words(text: &str) -> Option<Box<str>> {
     Some(text.trim()).filter(|it| !it.is_empty()).map(Into::into)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reviewer_of_codex_that_failed_denied_nothing() {
+        let said = |reason: &str| {
+            let rejected = "This action was rejected due to unacceptable risk";
+            format!(
+                "exec_command failed for `make`: CreateProcess {{ message: \"Rejected(\\\"{rejected}.\\nReason: {reason}\\\")\" }}"
+            )
+        };
+        assert_eq!(codex(&said("it deletes the plant")), Some(BY_SETTINGS));
+        assert_eq!(codex(&said("Automatic approval review failed: {}")), None);
+    }
 }

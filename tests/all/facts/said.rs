@@ -206,7 +206,7 @@ fn what_an_earlier_summary_says_of_a_file_is_told_with_its_name() {
         "@summary\n1. Primary Request and Intent:\n   - Mend the plant\n\n2. Key Technical Concepts:\n   - Pumps with two valves, in the usual layout of plants\n\n3. Files and Code Sections:\n   - **`src/plant/pump.rs`** (MODIFIED)\n",
         "     - The constant for the largest pressure is 12 now\n   - Files READ for context (not yet modified):\n   - `src/fan.rs`\n\n4. Problem Solving:\n   The seal was worn. This means:\n@user\nGo on.",
     ));
-    assert!(page.contains("- src/plant/pump.rs: The constant for the largest pressure is 12 now"), "{page}");
+    assert!(page.contains("- …/plant/pump.rs: The constant for the largest pressure is 12 now"), "{page}");
     assert!(page.contains("- The seal was worn. [#0]") && !page.contains("READ for context"), "{page}");
     let at = |what: &str| page.find(what).unwrap_or_else(|| panic!("{what}\n{page}"));
     assert!(at("Pumps with two valves") > at("The seal was worn"), "{page}");

@@ -106,8 +106,21 @@ impl Failure {
 
     /// Whether the same request may succeed later.
     pub fn passes(&self) -> bool {
-        use FailureCause::{Busy, Garbled, Network, Server, Slow};
-        matches!(self.cause, Busy | Server | Network | Garbled | Slow)
+        match self.cause {
+            FailureCause::Busy
+            | FailureCause::Server
+            | FailureCause::Network
+            | FailureCause::Garbled
+            | FailureCause::Slow => true,
+            FailureCause::Overflow { .. }
+            | FailureCause::Key
+            | FailureCause::Forbidden
+            | FailureCause::NotFound
+            | FailureCause::Request
+            | FailureCause::Tls
+            | FailureCause::Redirect
+            | FailureCause::TooMuch => false,
+        }
     }
 
     /// Asking which provider, what was found, and what to do about it.

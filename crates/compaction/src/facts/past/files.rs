@@ -106,9 +106,17 @@ impl SummaryReader<'_> {
             *op = FileOp::Edited;
         }
         if body.chars().count() > 24 && !ends_with_colon(body) {
-            let place = file.map(|it| format!("{}: ", it.text)).unwrap_or_default();
+            let place = file.map(|it| format!("{}: ", last_names(&it.text))).unwrap_or_default();
             self.push(Topic::Findings, &format!("{place}{}", clip(body, 240).0), Detail::None);
         }
+    }
+}
+
+/// The name of a file with that of its directory: many files are called the same.
+fn last_names(path: &str) -> String {
+    match path.rmatch_indices('/').nth(1) {
+        Some((at, _)) => format!("…{}", &path[at..]),
+        None => path.to_owned(),
     }
 }
 
