@@ -129,22 +129,6 @@ fn a_heading_without_its_list_is_not_told() {
 }
 
 #[test]
-fn what_stands_below_a_heading_that_is_not_told_is_no_part_of_the_list_before() {
-    let listed = |of: &str| {
-        (1..9)
-            .map(|it| format!("- `{of} {it}`, which every plant of this size has had\n"))
-            .collect::<String>()
-    };
-    let page = page(&format!(
-        "@user\nWhat moved?\n@model\n**Moved** (8 valves, counted twice):\n{}\n**Left where they were** (they need your approval):\n{}@user\nAnd the fan?\n",
-        listed("valve"),
-        listed("pump")
-    ));
-    let line = page.lines().find(|it| it.contains("Moved (8")).unwrap_or_default();
-    assert!(!line.is_empty() && (line.contains("Left where") || !line.contains("pump")), "{page}");
-}
-
-#[test]
 fn defects_that_the_user_had_fixed_are_told_so() {
     let text = |reply: &str, report: &str| {
         page(&format!(

@@ -285,6 +285,43 @@ fn a_question_that_the_user_refused_to_answer_decides_nothing() {
 }
 
 #[test]
+fn a_request_that_the_user_corrects_by_a_refusal_is_still_the_goal() {
+    for (next, told) in [
+        ("just take old/ out of the commit, and delete the folder then", true),
+        ("Stop, leave the commit as it is and write down what you found", false),
+        ("don't touch the commit, write down what you found", false),
+    ] {
+        let report =
+            "It drains the cellar at eight litres a minute, and it is out of order since May. ".repeat(4);
+        let page = page(&format!(
+            "@user\nFind out what the pump of the plant does.\n@model\n{report}\n@user\nMend the pump valve by valve, and commit each of them.\n@call Bash c\n{{\"command\":\"git rm -r --cached old && git commit --amend\"}}\n@out c refused\n{next}\n@user\n{next}\n"
+        ));
+        let goal = page.split("\n## ").find(|it| it.starts_with("Goal")).unwrap_or_default();
+        assert!(goal.contains(&format!("- \"{next}\"")), "{page}");
+        assert_eq!(goal.contains("valve by valve"), told, "{next}\n{page}");
+    }
+}
+
+#[test]
+fn the_branch_is_the_one_that_git_printed_last() {
+    let call = |at: usize, command: &str, printed: &str| {
+        let input = serde_json::json!({ "command": command });
+        format!("@call Bash c{at}\n{input}\n@out c{at}\n{printed}\n")
+    };
+    let start =
+        format!("@user\nMend the pump.\n{}", call(0, "git status -sb", "## fixes...origin/fixes\n M a.rs"));
+    for (command, printed, branch) in [
+        ("git branch --show-current", "main", "main"),
+        ("cd src && git rev-parse --abbrev-ref HEAD", "main", "main"),
+        ("git rev-parse --abbrev-ref HEAD", "HEAD", "fixes"),
+        ("git branch --show-current; ls", "main\nsrc", "fixes"),
+    ] {
+        let page = page(&format!("{start}{}", call(1, command, printed)));
+        assert!(page.contains(&format!("- git: checked out: {branch}")), "{command}\n{page}");
+    }
+}
+
+#[test]
 fn the_last_question_stays_open_when_the_user_asks_for_something_else() {
     let text = |next: &str| {
         format!(

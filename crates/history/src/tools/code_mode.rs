@@ -44,6 +44,14 @@ pub(super) fn calls(script: &Call) -> Vec<Call> {
     made.enumerate().map(call).filter(|it| !is_script(it)).collect()
 }
 
+/// Whether a script makes its calls at once and prints their results one by one: `const all = await Promise.all([…]);
+/// all.forEach(it => text(it.output))`.
+fn prints_each_result(script: &str) -> bool {
+    let Some((_, behind)) = script.rsplit_once("Promise.all(") else { return false };
+    let loops = [".forEach(", ".map(", "for (const ", "for(const "].iter().any(|it| behind.contains(it));
+    loops && script.matches("text(").count() == 1 && script.matches("Promise.all(").count() == 1
+}
+
 /// A history with the calls and results of scripts in place of the scripts, message by message; nothing if it has none.
 pub fn expanded(history: &History) -> Option<History> {
     let mut scripts = history.messages().iter().flat_map(|it| it.calls());
@@ -81,8 +89,8 @@ pub fn expanded(history: &History) -> Option<History> {
 #[derive(Default)]
 struct Expansion {
     messages: Vec<crate::Message>,
-    /// Calls of scripts that are not answered yet, by the script's id.
-    scripts: HashMap<Arc<str>, Vec<Call>>,
+    /// Calls of scripts that are not answered yet, and whether each result is printed, by the script's id.
+    scripts: HashMap<Arc<str>, (Vec<Call>, bool)>,
     /// Scripts that go on, by cell.
     cells: HashMap<String, Arc<str>>,
     /// The cell that a call of `wait` waits for, by its id.
@@ -120,7 +128,8 @@ impl Expansion {
                 }
                 self.polls.insert(call.id.clone(), session);
             }
-            self.scripts.insert(call.id, calls.clone());
+            let prints_each = prints_each_result(call.input.as_str());
+            self.scripts.insert(call.id, (calls.clone(), prints_each));
             return calls.into_iter().map(Part::Call).collect();
         }
         if &*call.name == "wait"
@@ -148,8 +157,8 @@ impl Expansion {
             self.cells.insert(cell, script);
             return Vec::new();
         }
-        let Some(calls) = self.scripts.remove(&script) else { return vec![output] };
-        let outputs = results(&calls, &output);
+        let Some((calls, prints_each)) = self.scripts.remove(&script) else { return vec![output] };
+        let outputs = results(&calls, prints_each, &output);
         for session in outputs.iter().filter_map(|it| it.text.as_str().strip_prefix(RUNNING)) {
             self.sessions.insert(session.lines().next().unwrap_or_default().to_owned());
         }
@@ -343,6 +352,7 @@ mod tests {
     fn results_of_a_script() {
         let two = r#"tools.exec_command({cmd:"a"}); tools.exec_command({cmd:"b"})"#;
         let one = r#"const r = await tools.exec_command({cmd:"a"}); text(r)"#;
+        let each = r#"const all = await Promise.all([tools.exec_command({cmd:"a"}), tools.exec_command({cmd:"b"})]); all.forEach((it)=>text(it.output));"#;
         for (turns, expected) in [
             (
                 vec![(
@@ -376,10 +386,14 @@ mod tests {
                 vec![(two, "Script completed\nOutput:\n\nx\ny")],
                 vec!["s0.0 Script completed·Output:··x·y", "s0.1 Script completed·Output:··"],
             ),
-            // A block for each call.
+            // A block for each call, and as many by chance.
             (
-                vec![(two, "Script completed\nOutput:\n\u{c}\u{c}x\ny")],
+                vec![(each, "Script completed\nOutput:\n\u{c}\u{c}x\ny")],
                 vec!["s0.0 Script completed·Output:·", "s0.1 Script completed·Output:·x·y"],
+            ),
+            (
+                vec![(two, "Script completed\nOutput:\n\u{c}x\u{c}exit code: 1")],
+                vec!["s0.0 Script completed·Output:··x·exit code: 1", "s0.1 Script completed·Output:··"],
             ),
             (
                 vec![(

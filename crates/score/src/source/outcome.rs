@@ -146,7 +146,9 @@ fn is_go_error(line: &str) -> bool {
     ];
     let Some((_, place)) = line.split_once(".go:") else { return false };
     let told = place.trim_start_matches(|it: char| it.is_ascii_digit() || it == ':');
-    place.len() - told.len() > 3 && ERRORS.iter().any(|it| told.trim_start().starts_with(it))
+    let told = told.trim_start();
+    let imported = told.starts_with('"') && told.contains(" imported ") && told.ends_with("and not used");
+    place.len() - told.len() > 3 && (imported || ERRORS.iter().any(|it| told.starts_with(it)))
 }
 
 /// Whether a package failed and was not tested again with success (Go): `FAIL\texample.org/a\t0.7s`.

@@ -99,7 +99,7 @@ static STARTS_WITH_ACTIVITY: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 ));
 /// How a step begins that asks for changes.
 static STARTS_WITH_CHANGE: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)^\W*(?:investigate(?: why| and fix)?|fix|implement|complete|finish|edit|change|rename|replace|rewrite|adjust|align|update|refactor|apply|continue|enhance|extend|save)\b",
+    r"(?i)^\W*(?:investigate(?: why| and fix)?|fix|implement|complete|finish editing|edit|update|refactor|apply|continue|enhance|extend|save)\b",
 );
 /// How a step begins that is done when the files it names exist, or are gone.
 static STARTS_WITH_CREATE: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)^\W*(?:create|write|add|generate)\b");
@@ -108,33 +108,21 @@ static STARTS_WITH_DELETE: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)^\W*(?:d
 pub(super) static FILE: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?:[\w.@-]+/)*[\w@-][\w.@-]*\.[a-z][a-z0-9]{0,4}\b");
 
-/// The program that a step is to run.
-static RUNS_PROGRAM: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)^\W*(?:re-?)?run `?([\w./-]+)");
-
-/// When each activity and program last succeeded, and the operations on files.
+/// When each activity last succeeded, and the operations on files.
 pub(in crate::facts) struct Evidence<'a> {
     acts: HashMap<Activity, usize>,
-    programs: HashMap<String, usize>,
     /// By file name: path, message, operation.
     files: HashMap<&'a str, Vec<(&'a str, usize, FileOp)>>,
 }
 
 impl<'a> Evidence<'a> {
     pub(in crate::facts) fn of(facts: &'a [Fact]) -> Self {
-        let mut out = Self { acts: HashMap::new(), programs: HashMap::new(), files: HashMap::new() };
+        let mut out = Self { acts: HashMap::new(), files: HashMap::new() };
         for fact in facts {
             match &fact.detail {
                 Detail::Command { outcome, read_only: false } if outcome.ok == Some(true) => {
-                    let command = ParsedCommand::of(&fact.text);
-                    if command.hides_failure() {
-                        continue;
-                    }
-                    for act in activities_of(&command) {
+                    for act in activities_of(&fact.text) {
                         let last = out.acts.entry(act).or_default();
-                        *last = fact.message.max(*last);
-                    }
-                    for program in command.programs().map(|it| file_name(it[0])) {
-                        let last = out.programs.entry(program.to_owned()).or_default();
                         *last = fact.message.max(*last);
                     }
                 }
@@ -176,12 +164,7 @@ impl<'a> Evidence<'a> {
         let done = |act: &Activity| self.acts.get(act).is_some_and(|at| *at > message);
         if only_runs(step) {
             let asked = requested_activities(step);
-            let program = RUNS_PROGRAM.captures(step).and_then(|it| it.get(1));
-            let ran = || program.and_then(|it| self.programs.get(file_name(it.as_str())));
-            return match asked[..] {
-                [] => ran().is_some_and(|at| *at > message),
-                _ => asked.iter().all(done),
-            };
+            return !asked.is_empty() && asked.iter().all(done);
         }
         if STARTS_WITH_CHANGE.is_match(step) && step.contains("failing") {
             return requested_activities(step).contains(&Activity::Test) && done(&Activity::Test);
@@ -265,8 +248,8 @@ pub(super) fn only_runs(step: &str) -> bool {
 fn requested_activities(step: &str) -> Vec<Activity> {
     let lower = step.to_lowercase();
     let mut words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).collect();
-    // "Do not push."
-    words = (0..words.len()).filter(|it| *it == 0 || words[it - 1] != "not").map(|it| words[it]).collect();
+    let forbidden = |at: usize| at > 1 && words[at - 2..at] == ["do", "not"];
+    words = (0..words.len()).filter(|it| !forbidden(*it)).map(|it| words[it]).collect();
     let asked = |general: bool| -> Vec<Activity> {
         let named = |word: &str| if word.is_ascii() { words.contains(&word) } else { lower.contains(word) };
         let of = STEP_WORDS.iter().filter(|it| VERIFIES.contains(&it.0) == general && named(it.0));
@@ -288,7 +271,11 @@ fn requested_activities(step: &str) -> Vec<Activity> {
 }
 
 /// The activities that a command performs.
-fn activities_of(command: &ParsedCommand) -> Vec<Activity> {
+fn activities_of(command: &str) -> Vec<Activity> {
+    let command = ParsedCommand::of(command);
+    if command.hides_failure() {
+        return Vec::new();
+    }
     let mut out = Vec::new();
     for words in command.programs() {
         match words[..] {
@@ -302,7 +289,7 @@ fn activities_of(command: &ParsedCommand) -> Vec<Activity> {
             ["gh", "pr", "create", ..] | ["glab", "mr", "create", ..] => out.push(Activity::Propose),
             ["git" | "gh" | "glab", ..] => {}
             _ => {
-                let parts = words.iter().take(8).map(|it| file_name(it)).flat_map(|it| it.split(':'));
+                let parts = words.iter().take(5).map(|it| file_name(it)).flat_map(|it| it.split(':'));
                 out.extend(
                     parts.filter_map(|part| COMMAND_WORDS.iter().find(|it| it.0 == part)).map(|it| it.1),
                 );

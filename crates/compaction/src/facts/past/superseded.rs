@@ -298,9 +298,6 @@ pub(in crate::facts) fn drop_expired_rules(history: &History, facts: &mut Vec<Fa
 /// Maximum bytes of a question that is no task of its own.
 const MAX_QUESTION_BYTES: usize = 120;
 
-/// Requests that are being worked on together.
-const MAX_CURRENT: usize = 3;
-
 /// If the first request was answered, the goal is the current request.
 pub(in crate::facts) fn replace_answered_goal(history: &History, facts: &mut Vec<Fact>) {
     let goal = facts.iter().filter(|it| it.topic == Topic::Goal).map(|it| it.message).min();
@@ -313,19 +310,31 @@ pub(in crate::facts) fn replace_answered_goal(history: &History, facts: &mut Vec
         let new = it.topic == Topic::Requests && it.voice() == Voice::User && it.message > at;
         new && !question(&it.text) && !reply(it)
     };
-    // A request that was made in the middle of the work corrects or adds to the one before it.
-    let cut_off = |from: usize, to: usize| {
-        let last = messages[from..to].iter().rfind(|it| it.role == Role::Assistant);
-        last.is_none_or(|it| it.calls().next().is_some() && !delivers(it))
-    };
-    let mut current: Vec<usize> = facts.iter().filter(asked).map(|it| it.message).collect();
-    current.sort_unstable();
-    current.dedup();
-    let first = (1..current.len()).rev().find(|it| !cut_off(current[it - 1], current[*it])).unwrap_or(0);
-    let current = &current[first.max(current.len().saturating_sub(MAX_CURRENT))..];
+    let Some(newest) = facts.iter().filter(asked).map(|it| it.message).max() else { return };
+    let mut current = vec![newest];
+    let before = facts.iter().filter(|it| asked(it) && it.message < newest).map(|it| it.message).max();
+    current.extend(before.filter(|it| is_corrected(messages, *it, newest)));
     let now = facts.iter().filter(|it| current.contains(&it.message) && asked(it));
     let now: Vec<Fact> = now.map(|it| Fact { topic: Topic::Goal, ..it.clone() }).collect();
     facts.extend(now);
+}
+
+/// A request that ends the one before it.
+static STOPS: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?i)\b(?:stop|forget|cancel|abort|wait|instead|leave it|never ?mind)\b");
+
+/// Whether the next request says how to go on with the one before: the user refused a step of it, and did not end it.
+fn is_corrected(messages: &[Message], request: usize, next: usize) -> bool {
+    let since = &messages[request..next];
+    let said = messages[next].plain();
+    let first = sentences(&said).first().copied().unwrap_or_default();
+    let lower = Lowercased::of(first);
+    let ends = STOPS.is_match(first)
+        || [&CUES.refuse, &CUES.withdraws, &CUES.forbid].iter().any(|it| it.is_in(&lower));
+    let last = since.iter().rposition(|it| it.role == Role::Assistant && it.kind == Kind::Said);
+    let refused =
+        last.is_some_and(|at| since[at..].iter().flat_map(Message::outputs).any(|it| it.refusal.is_some()));
+    refused && !ends
 }
 
 /// The message that answered the request before the current one: the last report of the model, or summary, that was

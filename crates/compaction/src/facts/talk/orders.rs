@@ -203,6 +203,10 @@ fn is_asked_about(stretches: &[(Stretch, &str)]) -> bool {
 fn sentences_of<'p>(prompt: &'p Prompt) -> Vec<(&'p str, Stretch, &'p str)> {
     let speakers = speakers(prompt.parts());
     let of_part = |(part, turns): (&'p Cow<'_, str>, &Vec<(usize, bool)>)| {
+        // Codex: what a reviewing model found.
+        if part.trim_start().starts_with("<user_action>") {
+            return Vec::new();
+        }
         let stretches = stretches(part);
         let asked_about = is_asked_about(&stretches);
         let orders = |kind: Stretch| match kind {

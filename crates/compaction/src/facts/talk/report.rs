@@ -296,28 +296,22 @@ fn is_title(line: &str) -> bool {
     line.starts_with('#') || bold.is_some_and(|it| !it.contains("**") && !it.ends_with(['.', '!']))
 }
 
-/// What stands below a heading that is not told would seem to stand below the one before it that is: tells both or, of a
-/// list, neither. Returns the characters that are left.
+/// What stands below a heading that is not told would seem to stand below the one before it that is. Returns the
+/// characters that are left.
 fn tell_headings<'a>(all: &[&'a str], mut left: usize, picked: &mut [Option<&'a str>]) -> usize {
-    let count = |it: &str| it.chars().count() + 2;
     // `**Left as it was** (three files):`
     let heads = |it: &str| is_title(it) || it.starts_with("**") && ends_with_colon(it);
     let (mut told, mut left_out) = (false, None);
     for at in 0..all.len() {
         match picked[at] {
             Some(line) if heads(line) => (told, left_out) = (true, None),
-            Some(line) if told => match left_out {
-                Some(heading) if count(all[heading]) <= left => {
-                    left -= count(all[heading]);
+            Some(_) if told => {
+                let heading = left_out.take().filter(|it: &usize| all[*it].chars().count() + 2 <= left);
+                if let Some(heading) = heading {
+                    left -= all[heading].chars().count() + 2;
                     picked[heading] = Some(all[heading]);
-                    left_out = None;
                 }
-                Some(_) if is_item(all[at]) => {
-                    left += count(line);
-                    picked[at] = None;
-                }
-                Some(_) | None => {}
-            },
+            }
             Some(_) => {}
             None if heads(all[at]) => left_out = Some(at),
             None => {}

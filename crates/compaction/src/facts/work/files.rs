@@ -453,7 +453,7 @@ impl Work<'_> {
         self.listed_before |= !listed.is_empty();
         changes.retain(|it| !it.0.ends_with('/'));
         let whole = |path: String| resolve(&Listed { path, change: Change::Modified, from_root: true });
-        let renames = output.lines().filter_map(renamed);
+        let renames = output.lines().filter_map(renamed).filter(|_| COMMITTED.is_match(output));
         let renames: Vec<_> = renames.filter_map(|[from, to]| Some((whole(from)?, whole(to)?))).collect();
         for (name, change, by, new) in changes {
             self.note_change(number, name, change, by, new);

@@ -19,7 +19,7 @@ static KINDS: [(Name, AsciiFirstRegex); 9] = [
     kind(Name::Id, r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|\b[0-9a-f]{24}\b"),
     kind(
         Name::Ticket,
-        r"(?i)\b(?:PR|pull request|issue|MR|bug|ticket)s? ?#?\d{1,6}\b|(?-i)\b[A-Z][A-Z]{1,9}-\d{1,6}\b|(?:^|[\s(`*|,])(#\d{2,5})\b|\[(#\d{2,5})\]\(",
+        r"(?i)\b(?:PR|pull request|issue|MR|bug|ticket)s? ?#?\d{1,6}\b|(?-i)\bCVE-\d{4}-\d{4,7}\b|\b[A-Z][A-Z]{1,9}-\d{1,6}\b|(?:^|[\s(`*|,])(#\d{2,5})\b|\[(#\d{2,5})\]\(",
     ),
     // A plain number needs the name of its package or program; the word before it counts only if it is written like
     // one.
@@ -177,8 +177,11 @@ impl Names {
                         && !inside(text[it.end()..].chars().next());
                     let styles =
                         *kind == Name::Setting && is_style_declaration(text, it.start(), it.as_str());
-                    // Behind `#`, eight digits are a colour.
-                    let alone = alone && !text[..it.start()].ends_with('#');
+                    // Behind `#`, eight digits are a colour; behind a digit and a point, they are part of a number.
+                    let before = &text[..it.start()];
+                    let in_number =
+                        before.strip_suffix('.').is_some_and(|it| it.ends_with(|c: char| c.is_ascii_digit()));
+                    let alone = alone && !before.ends_with('#') && !in_number;
                     let of_tool = is_kept_by_tools(word_around(text, it.range()));
                     let none = styles || of_tool || is_signature(text, it.start());
                     // `git tag --list 'v0.5*'`
@@ -192,7 +195,6 @@ impl Names {
                             .strip_prefix('.')
                             .is_some_and(|it| it.starts_with(|c: char| c.is_ascii_digit()));
                     // `1) issues 2) risks`
-                    let before = &text[..it.start()];
                     let numbers = *kind == Name::Ticket
                         && it.as_str().contains(' ')
                         && text[it.end()..].starts_with(')')
@@ -260,13 +262,16 @@ static SHOT: AsciiFirstRegex = AsciiFirstRegex::new(r"\b\d{4}-\d\d-\d\d at $");
 fn is_part_of_other(kind: Name, before: &str, name: &str) -> bool {
     /// What reviews and plans number like tickets.
     const NUMBERED: [&str; 6] = ["finding", "findings", "point", "step", "comment", "question"];
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    let heads_line = line.trim_matches(['#', '*', ' ']).is_empty();
     let last = before.trim_end().rsplit(|it: char| !it.is_alphanumeric()).next().unwrap_or_default();
     match kind {
-        // `PUMP-FIXES-2026-07-27.md`, `finding #12`.
+        // `PUMP-FIXES-2026-07-27.md`, `finding #12`, and a heading: `Issue 1`.
         Name::Ticket => {
             before.ends_with(['-', '_'])
                 || before.ends_with('/') && !name.contains('-')
                 || name.starts_with('#') && NUMBERED.contains(&last.to_lowercase().as_str())
+                || heads_line && name.to_lowercase().strip_prefix("issue ").is_some_and(|it| it.len() == 1)
         }
         // A flag: `lsof -iTCP:3456`.
         Name::Setting => before.ends_with('-') && name.contains(':'),
@@ -389,16 +394,12 @@ fn is_informative(kind: Name, text: &str) -> bool {
         }
         Name::Ticket => {
             let name = text.split('-').next().unwrap_or_default();
-            const NO_TRACKERS: [&str; 27] = [
-                "GPL", "AGPL", "CVE", "PDF", "UTF", "SHA", "ISO", "GPT", "GLM", "AES", "RSA", "MD", "ES",
-                "TLS", "IEEE", "PHASE", "STEP", "PART", "STAGE", "ROUND", "MINOR", "MAJOR", "NOTE", "NIT",
+            const NO_TRACKERS: [&str; 26] = [
+                "GPL", "AGPL", "PDF", "UTF", "SHA", "ISO", "GPT", "GLM", "AES", "RSA", "MD", "ES", "TLS",
+                "IEEE", "PHASE", "STEP", "PART", "STAGE", "ROUND", "MINOR", "MAJOR", "NOTE", "NIT",
                 "BLOCKER", "CRITICAL", "FINDING",
             ];
-            // `Issue 1`, `bug 2`: how reviews and prompts number their points.
-            let point = text
-                .rsplit_once(' ')
-                .is_some_and(|it| it.1.len() == 1 && !it.0.to_lowercase().starts_with('p'));
-            !point && !NO_TRACKERS.contains(&name)
+            !NO_TRACKERS.contains(&name)
         }
         Name::Url => {
             let host = text.split('/').nth(2).unwrap_or_default();
@@ -414,7 +415,8 @@ fn is_informative(kind: Name, text: &str) -> bool {
         // Parameters of the agent's own tools.
         Name::Setting => {
             let value = text[setting_key(text).len()..].trim_start_matches(['=', ':', ' ', '`']);
-            !["session_id", "cell_id", "yield_time_ms", "max_output_tokens"].contains(&setting_key(text))
+            !["arXiv", "session_id", "cell_id", "yield_time_ms", "max_output_tokens"]
+                .contains(&setting_key(text))
                 && !value.is_empty()
                 && !value.starts_with(['%', '='])
         }

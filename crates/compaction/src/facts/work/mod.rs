@@ -291,7 +291,7 @@ pub(in crate::facts) fn drop_retold_names(facts: &mut Vec<Fact>) {
     }
     facts.retain_mut(|it| match &mut it.detail {
         Detail::Name(Name::Hash) => !told.contains(clip(&it.text, 7).0),
-        Detail::Symbol { file: Some(file), .. } => match gone.get(file) {
+        Detail::Symbol { file: Some(file), .. } => match gone_with(&gone, file) {
             Some(Some(to)) => {
                 *file = to.clone();
                 true
@@ -301,6 +301,12 @@ pub(in crate::facts) fn drop_retold_names(facts: &mut Vec<Fact>) {
         },
         _ => true,
     });
+}
+
+/// What became of a file that is gone, by itself or with a directory that it was in.
+fn gone_with<'a>(gone: &'a HashMap<String, Option<String>>, file: &str) -> Option<&'a Option<String>> {
+    let deleted = |dir: &str| gone.get(dir).filter(|it| it.is_none());
+    gone.get(file).or_else(|| file.match_indices('/').find_map(|it| deleted(&file[..it.0])))
 }
 
 /// Messages within which an agent comes back to what it listed or tried.
@@ -321,7 +327,7 @@ fn rolled_back(taken: &RolledBack, base: &str) -> String {
 /// names nothing (`Error: Command failed`) is the same only from the same programs.
 fn same_errors(errors: &mut [Fact]) {
     let key = |error: &Fact| {
-        let text = repeated_as(&error.text);
+        let text = without_durations(&error.text).into_owned();
         match &error.detail {
             Detail::Error { of: Some(of), .. } if !names_something(&text) => {
                 (text, ParsedCommand::of(of).names())
@@ -350,23 +356,11 @@ fn same_errors(errors: &mut [Fact]) {
     }
 }
 
-/// The test that failed, as its runner names it (Go, pytest).
-fn failed_test(error: &str) -> Option<&str> {
-    let mark = ["--- FAIL: ", "FAILED "].into_iter().find(|it| error.starts_with(it))?;
-    let name = error[mark.len()..].split_whitespace().next()?;
-    Some(&error[..mark.len() + name.len()])
-}
-
-/// What an error has in common with its repetitions.
-fn repeated_as(error: &str) -> String {
-    failed_test(error).map_or_else(|| without_durations(error).into_owned(), str::to_owned)
-}
-
 /// An error that several runs printed before the one that ended it, or that is not known to have ended, is told once.
 fn drop_repeated_errors(errors: &mut Vec<Fact>) {
     let key = |it: &Fact| match it.detail {
         Detail::Error { resolved, similar: None, excused: None, .. } => {
-            let text = repeated_as(&it.text);
+            let text = without_durations(&it.text).into_owned();
             (resolved.is_some() || names_something(&text)).then_some((text, resolved))
         }
         _ => None,
@@ -379,7 +373,7 @@ fn drop_repeated_errors(errors: &mut Vec<Fact>) {
 /// Whether an error says more than that something failed: a path, a name, a value.
 fn names_something(error: &str) -> bool {
     let names = |it: &str| it.trim_end_matches(['.', ':']).contains(['/', '.', '_', ':', '\'', '"']);
-    failed_test(error).is_some() || error.split_whitespace().any(names)
+    error.split_whitespace().any(names)
 }
 
 /// An error that a checker printed again at another line of the same file is told once.

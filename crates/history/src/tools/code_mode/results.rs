@@ -18,9 +18,9 @@ pub(super) fn printed(text: &str) -> &str {
 }
 
 /// The results of the calls of a script: each its own where what was printed tells them apart, as Codex's shell reports
-/// outside of code mode, or where the script printed one block for each; else the first has all of it. None for a call
+/// outside of code mode, or where it printed one block for each in a loop (`prints_each`); else the first has all of it. None for a call
 /// that a script which failed may not have come to.
-pub(super) fn results(calls: &[Call], output: &Output) -> Vec<Output> {
+pub(super) fn results(calls: &[Call], prints_each: bool, output: &Output) -> Vec<Output> {
     let text = output.text.as_str();
     let stopped = output.failed || text.starts_with(FAILED);
     let error = text.starts_with(FAILED).then(|| attribute_error(calls, text)).flatten();
@@ -30,9 +30,10 @@ pub(super) fn results(calls: &[Call], output: &Output) -> Vec<Output> {
     let mut rest = Some(body);
     let mut out: Vec<Output> = Vec::new();
     let block_of_each = || {
-        let blocks = output.blocks().filter(|it| !stopped && it.len() == calls.len() + 1)?;
-        (blocks[0].trim_end() == header.trim_end())
-            .then(|| blocks[1..].iter().map(|it| Some(format!("{header}{it}"))).collect())
+        let blocks = output.blocks().filter(|it| prints_each && !stopped && it.len() == calls.len() + 1)?;
+        let head = blocks[0].trim_end();
+        (head == header.trim_end())
+            .then(|| blocks[1..].iter().map(|it| Some(format!("{head}\n{it}"))).collect())
     };
     let own = split_outputs(calls, body);
     let own = own.or_else(block_of_each).unwrap_or_else(|| vec![None; calls.len()]);

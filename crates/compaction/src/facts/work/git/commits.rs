@@ -24,6 +24,18 @@ fn asks_for_branch(words: &[&str]) -> bool {
     words.starts_with(&["git", "status"]) && words.iter().any(|it| *it == "--branch" || short(it))
 }
 
+/// The branch that a command printed which did nothing but ask for it.
+fn printed_branch<'o>(parsed: &ParsedCommand, output: &'o str) -> Option<&'o str> {
+    let mut programs = parsed.programs().filter(|it| it[0] != "cd");
+    let asked = matches!(
+        programs.next().as_deref().and_then(of_git)?,
+        ["branch", "--show-current"] | ["rev-parse", "--abbrev-ref", "HEAD"]
+    );
+    let name = output.trim_end().lines().last()?;
+    let is_name = name != "HEAD" && !name.is_empty() && !name.contains([' ', ':']);
+    (asked && programs.next().is_none() && is_name).then_some(name)
+}
+
 #[derive(Default)]
 pub(in crate::facts) struct Commits {
     /// Branch and hash, in order.
@@ -83,6 +95,8 @@ impl Commits {
         if let Some(found) = named {
             self.branch = found.iter().skip(1).flatten().next().map_or("", |it| it.as_str()).to_owned();
             self.stated = true;
+        } else if let Some(name) = printed_branch(&parsed, output) {
+            (self.branch, self.stated) = (name.to_owned(), true);
         }
         // What is listed after the change is what there is now.
         if let Some(at) = rewritten {

@@ -191,7 +191,8 @@ fn is_summary_line(line: &str) -> bool {
     let counts = COUNT.find_iter(line).filter(|it| {
         // In `FAIL=0` the name precedes the count; `"fail"` is a field; golangci-lint heads its issues `1 issues:`.
         let behind = &line[it.end()..];
-        !behind.starts_with(['=', ':', '"', '_', '-']) || it.start() == 0 && behind == ":"
+        !behind.starts_with(['=', ':', '"', '_', '-'])
+            || it.start() == 0 && it.as_str().ends_with("issues") && behind == ":"
     });
     // Ruff counts what it has mended.
     if counts.count() == 0 || TELLS.is_match(line) || line.ends_with(" fixed, 0 remaining).") {

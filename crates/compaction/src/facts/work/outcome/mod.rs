@@ -51,6 +51,8 @@ const BLOCKED: &str = "Command blocked by PreToolUse hook: ";
 const STOPPED: &str = "stopped by the user";
 /// The result of a program that asked on the terminal, where nobody answers.
 const UNANSWERED: &str = "stopped at its question";
+/// What answers such a question in advance.
+const ANSWERS: [&str; 6] = ["echo ", "printf ", "yes ", "<<", " -y", "--yes"];
 /// The result of a checker that found nothing to check.
 pub(super) const CHECKED_NOTHING: &str = "checked nothing";
 
@@ -111,9 +113,6 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
     if ABORTED.is_match(&tail) {
         return Outcome { result: Some(STOPPED.into()), ..Outcome::default() };
     }
-    if masked && exit.is_none_or(|it| it == 0) && !prints_contents && ends_in_question(&tail) {
-        return Outcome { result: Some(UNANSWERED.into()), ..Outcome::default() };
-    }
     // Codex's header is not the command's output.
     let again = parsed.repeats_tests();
     let head = last_run(&head[HEADER.find(&head).map_or(0, |it| it.end())..], again);
@@ -142,10 +141,15 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
             .or_else(|| (is_number && parsed.ends_in_a_count()).then(|| number.into())),
         wrong_flag: wrong_flag(command, head).or_else(|| wrong_flag(command, tail)),
         conflict: conflict(command, head).or_else(|| conflict(command, tail)),
+        asks: parsed.ends_in_viewer()
+            && !prints_contents
+            && !ANSWERS.iter().any(|it| command.contains(it))
+            && ends_in_question(tail),
         verdict: failed_verdict(tail).or_else(|| failed_verdict(head)).filter(|_| !prints_contents),
     };
     let result = evidence.result(output.text.as_str().len());
     let ok = evidence.verdict(result.is_some());
+    let result = result.filter(|it| ok.is_none() || it != UNANSWERED);
     let failed = ok == Some(false);
     Outcome {
         ok,
@@ -213,6 +217,8 @@ struct Evidence<'a> {
     created: Option<String>,
     wrong_flag: Option<String>,
     conflict: Option<String>,
+    /// It ends where a program waits for an answer.
+    asks: bool,
     /// The line with which a runner says that what it ran failed.
     verdict: Option<String>,
 }
@@ -222,6 +228,12 @@ impl Evidence<'_> {
         !self.prints_contents
             && self.command.contains("push")
             && self.tail.contains("error: failed to push some refs")
+    }
+
+    /// Whether git did not know a path that it was given.
+    fn lacks_path(&self) -> bool {
+        let git = || self.parsed.programs().any(|it| it[0] == "git");
+        self.tail.trim_end().ends_with("' did not match any file(s) known to git") && git()
     }
 
     /// Whether a failed package would be among what the command prints (Go).
@@ -242,6 +254,7 @@ impl Evidence<'_> {
             .or_else(|| self.counts.as_ref().filter(|_| !nothing).map(|it| it.shown.clone()))
             .or_else(|| self.verdict.clone())
             .or_else(|| pull_request(self.tail).filter(|_| size < 2_000))
+            .or_else(|| self.asks.then(|| UNANSWERED.into()))
     }
 
     fn verdict(&self, has_result: bool) -> Option<bool> {
@@ -251,6 +264,7 @@ impl Evidence<'_> {
             || failed_count
             || self.verdict.is_some()
             || packages_failed(self.tail)
+            || self.lacks_path()
             || ends_as_failed(self.tail);
         let passes = counts.is_some_and(|it| !it.failed && it.tests)
             || self.error.is_none() && packages_passed(self.tail) && self.shows_failures();
@@ -299,7 +313,7 @@ impl Evidence<'_> {
             _ if passes && !self.prints_contents => Some(true),
             // A failed test or compiler error counts, whatever ran after it.
             _ if kind.is_some_and(|it| it < ErrorLine::Message) => Some(false),
-            _ if self.hidden => None,
+            _ if self.hidden || self.asks => None,
             _ if !has_result && self.parsed.hides_check(!first.is_empty()) => None,
             Some(_) => Some(has_result || kind.is_none_or(|it| it < ErrorLine::Mark)),
             None if kind.is_some_and(|it| it != ErrorLine::Phrase) => Some(false),

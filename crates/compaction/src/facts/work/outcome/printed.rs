@@ -30,14 +30,15 @@ static VERDICT: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 /// What GitHub's shell access ends with, with exit code 1.
 static AUTHENTICATED: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?m)^Hi \S+ You've successfully authenticated");
-/// A question for yes or no that a program waits at (npm, pnpm, apt, and prompts with two buttons).
-static QUESTION: AsciiFirstRegex =
-    AsciiFirstRegex::new(r"(?:\? *(?:\([Yy]/[Nn]\)|\[[Yy]/[Nn]\])[^\n]{0,40}|[●○] Yes / [●○] No)\s*$");
-/// The last line of prettier when it found something, of Node.js after an exception, of make, of mise's tasks, and of git.
+/// A question for yes or no that a program waits at (npm, apt), with the answer that it would take (pnpm), or with
+/// buttons (Astro).
+static QUESTION: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?:\? *(?:\([Yy]/[Nn]\)|\[[Yy]/[Nn]\])(?: *› *(?:true|false))?|[●○] Yes / [●○] No)\s*$",
+);
+/// The last line of prettier when it found something, of Node.js after an exception, of make, and of mise's tasks.
 static LAST_WORDS: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?:^|\n)\[warn\] Code style issues found in [^\n]*\s*$|\n\nNode\.js v\d+\.\d+\.\d+\s*$",
     r"|(?:^|\n)g?make(?:\[\d+\])?: \*\*\* [^\n]*(?:Error \d+|Stop\.)\s*$|\] ERROR task failed\s*$",
-    r"|' did not match any file\(s\) known to git\s*$",
 ));
 
 /// Whether its last line says that it failed, whatever exit code is left of it.
