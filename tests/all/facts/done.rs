@@ -539,3 +539,13 @@ fn a_file_that_was_missing_before_its_rename_was_staged_is_renamed() {
     ]));
     assert!(page.contains("renamed") && !page.contains("- deleted"), "{page}");
 }
+
+#[test]
+fn symbols_go_with_the_directory_that_they_were_in() {
+    for (command, told) in [("rm -rf src/pump", false), ("rm -rf src/fan", true)] {
+        let grep = ("rg -n drain src", "src/pump/mod.rs:3:pub fn drain_valve(a: u8) {");
+        let text = runs(&[grep, ("make", "ok"), (command, "")]);
+        let page = page(&format!("{text}@model\nThe drain is `drain_valve`.\n@user\nGood. And the fan?\n"));
+        assert_eq!(page.contains("symbols in src/pump/mod.rs: drain_valve"), told, "{command}\n{page}");
+    }
+}

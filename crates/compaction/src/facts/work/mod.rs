@@ -276,6 +276,7 @@ const CHECKED_OUT: &str = "checked out: ";
 /// that are gone. Those of a renamed file are where it is now.
 pub(in crate::facts) fn drop_retold_names(facts: &mut Vec<Fact>) {
     let mut gone: HashMap<String, Option<String>> = HashMap::new();
+    let mut there: HashSet<String> = HashSet::new();
     let mut told = String::new();
     for fact in facts.iter() {
         match &fact.detail {
@@ -285,13 +286,22 @@ pub(in crate::facts) fn drop_retold_names(facts: &mut Vec<Fact>) {
             Detail::File { op: FileOp::Renamed, to } => {
                 gone.insert(fact.text.to_string(), to.clone());
             }
+            Detail::File { .. } => {
+                there.insert(fact.text.to_string());
+            }
             Detail::None if fact.text.starts_with(REPOSITORY) => told += &fact.text,
             _ => {}
         }
     }
+    // A file that is gone, by itself or with a directory that it was in.
+    let gone = |file: &str| {
+        let deleted = |dir: &str| gone.get(dir).filter(|it| it.is_none());
+        let with_directory = || file.match_indices('/').find_map(|it| deleted(&file[..it.0]));
+        gone.get(file).or_else(|| with_directory().filter(|_| !there.contains(file)))
+    };
     facts.retain_mut(|it| match &mut it.detail {
         Detail::Name(Name::Hash) => !told.contains(clip(&it.text, 7).0),
-        Detail::Symbol { file: Some(file), .. } => match gone_with(&gone, file) {
+        Detail::Symbol { file: Some(file), .. } => match gone(file) {
             Some(Some(to)) => {
                 *file = to.clone();
                 true
@@ -301,12 +311,6 @@ pub(in crate::facts) fn drop_retold_names(facts: &mut Vec<Fact>) {
         },
         _ => true,
     });
-}
-
-/// What became of a file that is gone, by itself or with a directory that it was in.
-fn gone_with<'a>(gone: &'a HashMap<String, Option<String>>, file: &str) -> Option<&'a Option<String>> {
-    let deleted = |dir: &str| gone.get(dir).filter(|it| it.is_none());
-    gone.get(file).or_else(|| file.match_indices('/').find_map(|it| deleted(&file[..it.0])))
 }
 
 /// Messages within which an agent comes back to what it listed or tried.

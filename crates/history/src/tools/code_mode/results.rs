@@ -18,8 +18,8 @@ pub(super) fn printed(text: &str) -> &str {
 }
 
 /// The results of the calls of a script: each its own where what was printed tells them apart, as Codex's shell reports
-/// outside of code mode, or where it printed one block for each in a loop (`prints_each`); else the first has all of it. None for a call
-/// that a script which failed may not have come to.
+/// outside of code mode, or where it printed one block for each in a loop (`prints_each`); else the first has all of it.
+/// None for a call that a script which failed may not have come to.
 pub(super) fn results(calls: &[Call], prints_each: bool, output: &Output) -> Vec<Output> {
     let text = output.text.as_str();
     let stopped = output.failed || text.starts_with(FAILED);
