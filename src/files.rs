@@ -156,13 +156,23 @@ pub fn make_folder(folder: &Path, what: &str) -> Result<()> {
 }
 
 /// Puts a file in place: written beside it, synced, renamed over it. An existing file's permissions are kept, a new
-/// one is the owner's alone.
+/// one is the owner's alone. A device or pipe, `/dev/null`, is written into and stays.
 pub fn install(path: &Path, bytes: &[u8]) -> Result<()> {
     install_from(path, &mut &*bytes).map(drop)
 }
 
 /// The same for bytes that are not in memory; how many there were.
 pub fn install_from(path: &Path, content: &mut dyn Read) -> Result<u64> {
+    if fs::metadata(path).is_ok_and(|it| !it.is_file() && !it.is_dir()) {
+        let written =
+            fs::OpenOptions::new().write(true).open(path).and_then(|mut it| io::copy(content, &mut it));
+        return written.map_err(|error| match error.downcast::<Error>() {
+            Ok(unread) => unread,
+            Err(error) => {
+                Error::new(ErrorKind::Io, "writing into a device or pipe").at_path(path).because(error)
+            }
+        });
+    }
     let (beside, len) = beside(path, content, path)?;
     renamed(&beside, path)?;
     Ok(len)
@@ -378,4 +388,25 @@ fn owners(options: &mut fs::OpenOptions) -> &mut fs::OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::FileTypeExt;
+
+    #[test]
+    fn a_pipe_is_written_into_and_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let reader = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || fs::read_to_string(pipe).unwrap()
+        });
+        install(&pipe, b"the summary").unwrap();
+        assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo());
+        assert_eq!(reader.join().unwrap(), "the summary");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
 }
