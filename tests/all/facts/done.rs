@@ -549,3 +549,21 @@ fn symbols_go_with_the_directory_that_they_were_in() {
         assert_eq!(page.contains("symbols in src/pump/mod.rs: drain_valve"), told, "{command}\n{page}");
     }
 }
+
+#[test]
+fn what_another_tree_lists_first_was_there_before() {
+    let task = "@call Task t\n{\"description\":\"paint\",\"prompt\":\"Paint the pump\"}\n@out t\nPainted.\n";
+    let listed = |at: usize, command: &str, printed: &str| {
+        let call = serde_json::json!({ "command": command });
+        format!("@call Bash c{at}\n{call}\n@out c{at}\n{printed}\n")
+    };
+    let first = listed(0, "git status --short", " M src/pump.rs");
+    for (command, told) in [("git status --short", true), ("cd .worktrees/red && git status --short", false)]
+    {
+        let page = page(&format!(
+            "@user\nMend the pump.\n{first}{task}{}",
+            listed(1, command, " M src/pump.rs\n?? docs/paint.md")
+        ));
+        assert_eq!(page.contains("created") && page.contains("paint.md"), told, "{command}\n{page}");
+    }
+}

@@ -413,7 +413,10 @@ impl Work<'_> {
         if listed.len() + of_commit.len() > MOST {
             return;
         }
-        let since = |it: &String| self.listed_before && !has_listed(self.changed_before.keys(), it);
+        // What another tree has says nothing of this one.
+        let here = tree.map(str::to_owned);
+        let listed_before = self.listed_in.contains(&here);
+        let since = |it: &String| listed_before && !has_listed(self.changed_before.keys(), it);
         let mut changes = Vec::new();
         for (of_commit, it) in
             of_commit.iter().map(|it| (true, it)).chain(listed.iter().map(|it| (false, it)))
@@ -444,13 +447,13 @@ impl Work<'_> {
         let by = |it: &String| (!as_read(it)).then_some(By::Other);
         changes.extend(committed.map(|it| (it.clone(), Change::Modified, by(&it), false)));
         let names = || changes.iter().map(|it| it.0.clone());
-        if !self.delegated || !self.listed_before {
+        if !self.delegated || !listed_before {
             names().for_each(|it| _ = self.changed_before.entry(it).or_insert(number));
         }
         if whole && self.uncommitted_at_first.is_none() {
             self.uncommitted_at_first = Some(names().collect());
         }
-        self.listed_before |= !listed.is_empty();
+        self.listed_in.extend((!listed.is_empty()).then_some(here));
         changes.retain(|it| !it.0.ends_with('/'));
         let whole = |path: String| resolve(&Listed { path, change: Change::Modified, from_root: true });
         let renames = output.lines().filter_map(renamed).filter(|_| COMMITTED.is_match(output));
