@@ -156,7 +156,7 @@ pub fn make_folder(folder: &Path, what: &str) -> Result<()> {
 }
 
 /// Puts a file in place: written beside it, synced, renamed over it. An existing file's permissions are kept, a new
-/// one is the owner's alone. A device or pipe, `/dev/null`, is written into and stays.
+/// one is the owner's alone. A device or pipe, such as `/dev/null`, is written into and stays.
 pub fn install(path: &Path, bytes: &[u8]) -> Result<()> {
     install_from(path, &mut &*bytes).map(drop)
 }

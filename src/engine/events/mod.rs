@@ -124,7 +124,7 @@ pub(crate) fn notice(text: &str, percent: Option<u64>) -> String {
     text.replace("{percent}", &percent.map_or("?".to_owned(), |it| it.to_string()))
 }
 
-/// A line of the user's, as the system's shell takes it apart.
+/// A command line of the user, to be run by the system's shell.
 pub fn shell(line: impl AsRef<std::ffi::OsStr>) -> Command {
     let (shell, flag) = if cfg!(windows) { ("cmd", "/C") } else { ("sh", "-c") };
     let mut command = Command::new(shell);

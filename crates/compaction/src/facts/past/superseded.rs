@@ -323,7 +323,7 @@ pub(in crate::facts) fn replace_answered_goal(history: &History, facts: &mut Vec
 static STOPS: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?i)\b(?:stop|forget|cancel|abort|wait|instead|leave it|never ?mind)\b");
 
-/// Whether the next request says how to go on with the one before: the user refused a step of it, and did not end it.
+/// Whether the request `next` corrects `request`: the user refused one of its steps and did not end it.
 fn is_corrected(messages: &[Message], request: usize, next: usize) -> bool {
     let since = &messages[request..next];
     let said = messages[next].plain();

@@ -413,7 +413,7 @@ impl Work<'_> {
         if listed.len() + of_commit.len() > MOST {
             return;
         }
-        // What another tree has says nothing of this one.
+        // A list of another tree says nothing about this one.
         let here = tree.map(str::to_owned);
         let listed_before = self.listed_in.contains(&here);
         let since = |it: &String| listed_before && !has_listed(self.changed_before.keys(), it);

@@ -112,7 +112,7 @@ struct Work<'a> {
     carried: Vec<String>,
     /// Files that git was told to leave alone, which stay where they are.
     untracked: HashSet<String>,
-    /// The trees of the repository of which git listed any; none for the one that is worked in.
+    /// The trees in which git listed changed files; `None` is the one that is worked in.
     listed_in: HashSet<Option<String>>,
     /// What its first list of all that was uncommitted has, with new directories.
     uncommitted_at_first: Option<HashSet<String>>,
