@@ -104,7 +104,12 @@ impl Rollout {
             RolloutEntry::Counted(_) => self.token_count = Some(number),
             RolloutEntry::TurnStarted(turn) => (self.turn, self.turn_seen) = (turn.clone(), true),
             RolloutEntry::UserMessage | RolloutEntry::UserItem => _ = self.first_prompt.get_or_insert(number),
-            _ => {}
+            RolloutEntry::SessionMeta { .. }
+            | RolloutEntry::Item { .. }
+            | RolloutEntry::Reported(_)
+            | RolloutEntry::TurnEnded(_)
+            | RolloutEntry::RolledBack(_)
+            | RolloutEntry::Nothing => {}
         }
         Ok(entry)
     }
