@@ -430,7 +430,11 @@ fn says_failed(text: &str) -> bool {
         let code = Fields::of(text).and_then(|it| it.object("metadata")).and_then(|it| it.get("exit_code"));
         return code.is_some_and(|it| it != "0");
     }
-    text.lines()
+    // The command may stand before the report, with all its lines.
+    let report = text.strip_prefix("Command: ").and_then(|it| it.split_once("\nChunk ID: "));
+    report
+        .map_or(text, |it| it.1)
+        .lines()
         .take(6)
         .take_while(|it| !it.starts_with("Output:"))
         .filter_map(|it| {
@@ -472,6 +476,10 @@ mod tests {
             ),
             ("Chunk ID: 1\nWall time: 0 seconds\nProcess exited with code 3\nOutput:\n", true),
             ("Exit code: 1\nWall time: 0\nOutput:\nx", true),
+            (
+                "Command: /bin/zsh -lc \"node - <<'EOF'\n1\n2\n3\n4\n5\n6\nEOF\"\nChunk ID: 1\nWall time: 0 seconds\nProcess exited with code 1\nOutput:\n",
+                true,
+            ),
             (r#"{"output":"x","metadata":{"exit_code":0,"duration_seconds":0.1}}"#, false),
             (r#"{"output":"x","metadata":{"exit_code":101,"duration_seconds":0.1}}"#, true),
             ("Plan updated", false),

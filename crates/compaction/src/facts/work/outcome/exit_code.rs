@@ -25,6 +25,9 @@ pub(super) fn reported(head: &str, tail: &str, within: bool) -> Option<i32> {
         let starts = found.get(0)?.start() == 0 || line.starts_with('<') || line.starts_with("{\"chunk_id\"");
         found.get(1).filter(|_| within || starts)?.as_str().parse().ok()
     };
+    // Codex may put the command before its report, with all its lines.
+    let report = head.strip_prefix("Command: ").and_then(|it| it.split_once("\nChunk ID: "));
+    let head = report.map_or(head, |it| it.1);
     let (first, last) = (head.lines().take(6).find_map(code), tail.lines().rev().take(6).find_map(code));
     // A script of Codex prints what it waited for last.
     if head.starts_with("Script completed\n") { last.or(first) } else { first.or(last) }

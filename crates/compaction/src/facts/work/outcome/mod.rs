@@ -161,6 +161,16 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
     }
 }
 
+/// Whether an output is nothing but an object that names an error: what answered did not do what it was asked.
+fn is_error_object(output: &str) -> bool {
+    let names = output.starts_with("{\"error\"") || output.starts_with("{ \"error\"");
+    names
+        && output.ends_with('}')
+        && !["null", "false", "\"\""]
+            .iter()
+            .any(|it| output.split_once(':').is_some_and(|(_, value)| value.trim_start().starts_with(it)))
+}
+
 /// The output after the last failed package, if the same command ran every failed package again and it passed (Go).
 /// `again`: it ran the same tests more than once, so that those which ended well last are those that failed.
 fn last_run(text: &str, again: bool) -> &str {
@@ -236,6 +246,11 @@ impl Evidence<'_> {
         self.tail.trim_end().ends_with("' did not match any file(s) known to git") && git()
     }
 
+    /// Whether a check of a pull request failed.
+    fn lists_failed_check(&self) -> bool {
+        self.command.contains("gh pr checks") && self.tail.lines().any(|it| it.contains("\tfail\t"))
+    }
+
     /// Whether a failed package would be among what the command prints (Go).
     fn shows_failures(&self) -> bool {
         let through = |search: &[&str]| lets_through(search, "FAIL\tx\t0.1s");
@@ -265,6 +280,7 @@ impl Evidence<'_> {
             || self.verdict.is_some()
             || packages_failed(self.tail)
             || self.lacks_path()
+            || self.lists_failed_check()
             || ends_as_failed(self.tail);
         let passes = counts.is_some_and(|it| !it.failed && it.tests)
             || self.error.is_none() && packages_passed(self.tail) && self.shows_failures();
@@ -297,6 +313,7 @@ impl Evidence<'_> {
         let ok = match self.exit {
             _ if self.masked && could_not_start => Some(false),
             None if cut_off => Some(false),
+            None if is_error_object(first) => None,
             None if self.reports && !self.masked => Some(true),
             _ if self.refused_push() => Some(false),
             // The commit was made, but what stands before it did not run.

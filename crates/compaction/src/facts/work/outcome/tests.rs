@@ -210,6 +210,23 @@ fn believes_the_exit_code_before_the_text() {
         ("make && grep -c valve a.md", "all is well\n0", Some(1), true, None),
         ("make && grep -c valve a.md", "a.c:3:1: error: no valve", Some(1), true, Some(false)),
         ("make && make test", "all is well", Some(1), true, Some(false)),
+        ("gh pr checks 3 | cat", "lint\tpass\t3s\ntest\tfail\t1m", None, true, Some(false)),
+        ("valve", "{\"error\": \"pressure is required\"}", None, true, None),
+        ("valve", "{\"error\": null, \"pressure\": 3}", None, true, Some(true)),
+        (
+            "dotnet build | tail -4",
+            "C:\\repo\\Valve.cs(2,3): error CS0103: 'lid' adı geçerli bağlamda yok\n    1 Hata",
+            None,
+            true,
+            Some(false),
+        ),
+        (
+            "node - <<'EOF'",
+            "Command: /bin/zsh -lc \"node - <<'EOF'\n1\n2\n3\n4\n5\n6\nEOF\"\nChunk ID: a1\nWall time: 0.1 seconds\nProcess exited with code 1\nOutput:\nall is well",
+            None,
+            true,
+            Some(false),
+        ),
         (
             "nx lint a | tail",
             "a: gauge not found\n NX   Running target lint for project a failed",
