@@ -332,6 +332,8 @@ fn file(word: &str) -> bool {
         && !word.starts_with('-')
         && !word.contains(['*', '?', '$', '`', '{', '<', '>', '|', '\n', '('])
         && !word.starts_with("/dev/")
+        // A pattern of git: `:!dist`.
+        && !word.starts_with([':'])
         && !word.contains("://")
         && word != "."
         && word != ".."

@@ -46,6 +46,8 @@ pub(in crate::facts) struct Commits {
     stated: bool,
     /// Hashes that no longer exist and were not named since.
     gone: Vec<String>,
+    /// Hashes that were pushed: a rebase on the branch's own upstream keeps them.
+    pushed: Vec<String>,
     /// The commits on top when `git log` ran, and how many were made before.
     bases: Vec<(usize, String)>,
 }
@@ -63,8 +65,20 @@ impl Commits {
         let now = NOW_AT.captures_iter(output).last().and_then(|it| it.get(1));
         let mut rewritten = None;
         let parsed = ParsedCommand::of(command);
+        let mut on_upstream = false;
         for words in parsed.programs() {
             self.follow_branches(&words);
+            match of_git(&words).unwrap_or_default() {
+                ["push", ..] => {
+                    let here = self.made.iter().filter(|it| it.0 == self.branch);
+                    self.pushed.extend(here.map(|it| it.1.clone()));
+                }
+                ["rebase", .., onto] => on_upstream = onto.strip_prefix("origin/") == Some(&self.branch),
+                ["pull", rest @ ..] => {
+                    on_upstream = rest.iter().any(|it| ["-r", "--rebase"].contains(it));
+                }
+                _ => {}
+            }
             if let Some(most) = self.taken_by(&words, now.map(|it| it.as_str())) {
                 self.lose_newest(most);
                 rewritten = now.map(|it| it.end());
@@ -74,7 +88,11 @@ impl Commits {
             if let Some(branch) = found.get(1) {
                 self.branch = branch.as_str().to_owned();
             }
-            self.lose_newest(usize::MAX);
+            let unpushed = || {
+                let of_branch = self.made.iter().rev().filter(|it| it.0 == self.branch);
+                of_branch.take_while(|it| !self.pushed.contains(&it.1)).count()
+            };
+            self.lose_newest(if on_upstream { unpushed() } else { usize::MAX });
             rewritten = found.get(0).map(|it| it.end());
         }
         for found in COMMITTED.captures_iter(output) {
@@ -257,6 +275,20 @@ mod tests {
             (("git reset --hard HEAD", "HEAD is now at 3333333 c"), [false; 3]),
             (("git reset --hard HEAD~1", "HEAD is now at 0000000 x"), [false, false, true]),
             (("git reset --hard origin/two", "HEAD is now at 0000000 x"), [false, false, true]),
+            (
+                (
+                    "git checkout one && git push && git rebase origin/one",
+                    "Successfully rebased and updated refs/heads/one.",
+                ),
+                [false; 3],
+            ),
+            (
+                (
+                    "git checkout one && git push && git rebase origin/main",
+                    "Successfully rebased and updated refs/heads/one.",
+                ),
+                [true, true, false],
+            ),
             (("git checkout one && git reset -q --hard other", ""), [true, true, false]),
             (("git checkout one; git reset --hard HEAD~1", "HEAD is now at 1111111 a"), [false, true, false]),
             (

@@ -77,8 +77,12 @@ impl Log {
                 // What is on top now is not known.
                 Some(["rebase" | "reset", ..]) if !words.contains(&"HEAD") => self.forget(),
                 Some(["checkout" | "switch", rest @ ..]) if !rest.contains(&"--") => {
+                    let named: Vec<&&str> = rest.iter().filter(|it| !it.starts_with('-')).collect();
                     let new = rest.iter().any(|it| ["-b", "-c", "-B", "-C"].contains(it));
-                    if !new && rest.len() == 1 {
+                    // A new branch begins here, unless it names where it begins.
+                    let elsewhere =
+                        if new { named.len() > 1 && *named[1] != "HEAD" } else { rest.len() == 1 };
+                    if elsewhere {
                         self.forget();
                     }
                 }
@@ -249,7 +253,7 @@ impl Log {
             let mut notes = Vec::new();
             if let Some(at) = self.at.map(origin) {
                 notes.push(format!("git log: #{at}"));
-                notes.extend((self.since > 0).then(|| format!("and {} made since", self.since)));
+                notes.extend((self.since > 0).then(|| format!("and {} made here since", self.since)));
             }
             notes.extend(
                 (self.unprinted > 0).then(|| format!("{} newer that git did not print", self.unprinted)),
