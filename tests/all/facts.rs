@@ -129,6 +129,21 @@ fn cases() {
     });
 }
 
+#[test]
+fn a_step_that_the_end_names_by_its_number_alone_is_told() {
+    let history = session(concat!(
+        "@user\nMend the pump.\n",
+        "@call TaskCreate a\n{\"subject\":\"Oil the seal\"}\n@out a\nTask #1 created\n",
+        "@call TaskCreate b\n{\"subject\":\"Paint the lid\"}\n@out b\nTask #2 created\n",
+        "@model\nI begin with the seal.\n",
+        "@call TaskUpdate c\n{\"taskId\":\"1\",\"status\":\"in_progress\"}\n@out c\nUpdated task #1\n",
+        "@call TaskUpdate d\n{\"taskId\":\"2\",\"subject\":\"Paint the lid\"}\n@out d\nUpdated task #2\n",
+    ));
+    let ledger = facts::read(&history);
+    let page = offline::write(&history, &ledger, &asked(&spec(), 0..6, 10_000), &count);
+    assert!(page.contains("doing: Oil the seal") && !page.contains("Paint the lid"), "{page}");
+}
+
 /// The end that stays tells only its own change.
 #[test]
 fn a_file_that_the_end_changes_again_was_changed_before_it() {

@@ -302,7 +302,7 @@ fn an_older_summary_behind_a_newer_one_tells_only_its_rules() {
 #[test]
 fn a_reply_that_leaves_something_open_is_no_answer() {
     for (reply, mark) in [
-        ("The pump is mended.", "(answered in the messages below)"),
+        ("The pump is mended.", "(reply in the messages below)"),
         (
             "The pump is mended. The valve is not done yet.",
             "(the messages below end with a reply, which tells what is left)",

@@ -13,7 +13,7 @@ fn what_a_tool_delivers_is_the_answer() {
     ));
     assert!(page.contains("title: The valve stays open; file: src/pump.rs; line: 12"), "{page}");
     assert!(page.contains("skipped: none"), "{page}");
-    assert!(page.contains("\"Review the pump for leaks.\" [#0] (answered at [#3])"), "{page}");
+    assert!(page.contains("\"Review the pump for leaks.\" [#0] (reply at [#3])"), "{page}");
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn a_goal_is_answered_by_the_last_message_before_the_next_request() {
     let page = page(&format!(
         "@user\nCheck the pump of the plant.\n@model\n{report}\n@user\nCheck the fan of the plant.\n@model\n{report}\n@user\nWrite both down."
     ));
-    assert!(page.contains("\"Check the pump of the plant.\" [#0] (answered at [#1])"), "{page}");
+    assert!(page.contains("\"Check the pump of the plant.\" [#0] (reply at [#1])"), "{page}");
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn a_short_reply_to_a_question_is_no_goal() {
     ));
     let goal = page.split("## ").find(|it| it.starts_with("Goal")).unwrap_or_default();
     assert!(goal.contains("Запиши всё в отчёт") && !goal.contains("хочу"), "{page}");
-    assert!(page.contains("asked: Хочешь, чтобы я подключил клапан? → \"хочу\""), "{page}");
+    assert!(page.contains("… Хочешь, чтобы я подключил клапан? → \"хочу\""), "{page}");
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn a_pasted_plan_that_was_answered_is_shortened_to_its_bounds() {
     let done = then("Write the manual of the pump, with a drawing of each of its parts and valves.");
     let begins =
         "\"Implement the following plan:\" … \"# Pump\" … \"Build the pump of the plant in small steps, ";
-    let ends = "; bounds: \"- No second valve.\" (shortened; recall has all of it) [#0] (answered at [#1])";
+    let ends = "; bounds: \"- No second valve.\" (shortened; recall has all of it) [#0] (reply at [#1])";
     assert!(done.contains(begins) && done.contains(ends), "{done}");
 }
 
@@ -178,10 +178,10 @@ fn a_slash_command_is_told_by_its_name() {
         answer
     ));
     assert!(page.contains("- /review \"the pump, and never restart it\" [#0]"), "{page}");
-    assert!(page.contains("- \"Why is it loud?\" [#2] (answered at [#3])"), "{page}");
+    assert!(page.contains("- \"Why is it loud?\" [#2] (reply at [#3])"), "{page}");
     let again = self::page(&format!("@summary\n{page}\n@user\nGo on."));
     assert!(again.contains("/review \"the pump, and never restart it\" [#0]"), "{again}");
-    assert!(again.contains("\"Why is it loud?\" [#0]") && !again.contains("answered at )"), "{again}");
+    assert!(again.contains("\"Why is it loud?\" [#0]") && !again.contains("reply at )"), "{again}");
 }
 
 #[test]
@@ -260,12 +260,12 @@ fn a_denied_call_is_told_once_until_it_runs() {
     let page_of_two = page(&twice);
     assert_eq!(page_of_two.matches("denied").count(), 1, "{page_of_two}");
     assert!(
-        page_of_two.contains("- denied by the user's settings: Bash rm -rf build/old [#4]"),
+        page_of_two.contains("- denied without asking the user: Bash rm -rf build/old [#4]"),
         "{page_of_two}"
     );
     assert!(!page_of_two.contains("## Errors"), "{page_of_two}");
     let ran = page(&format!("{twice}@call Bash c\n{CALL}c\nok\n"));
-    assert!(!ran.contains("denied by"), "{ran}");
+    assert!(!ran.contains("denied without"), "{ran}");
 }
 
 #[test]
@@ -395,7 +395,7 @@ fn the_request_that_is_pursued_is_named_first() {
     let goal: Vec<&str> = page.lines().skip_while(|it| *it != "## Goal").skip(1).take(2).collect();
     assert!(goal[0].starts_with("- \"Replace the boiler before winter.") && goal[0].len() < 300, "{page}");
     assert!(goal[0].ends_with("[#2] (asked now, whole below)"), "{page}");
-    assert_eq!(goal[1], "- \"Mend the pump.\" [#0] (answered at [#1])", "{page}");
+    assert_eq!(goal[1], "- \"Mend the pump.\" [#0] (reply at [#1])", "{page}");
     // Read back, the request itself stands there.
     let again = page_of(&session(&format!("@summary\n{page}\n@user\nReplace the boiler before winter.\n")));
     assert_eq!(again.matches("Replace the boiler").count(), 1, "{again}");
@@ -412,7 +412,7 @@ fn what_the_kept_end_answers_is_not_told_as_open() {
         );
         page.lines().find(|it| it.contains("Mend the pump")).unwrap_or_default().to_owned()
     };
-    let answered = "- \"Mend the pump.\" [#0] (answered in the messages below)";
+    let answered = "- \"Mend the pump.\" [#0] (reply in the messages below)";
     assert_eq!(goal("The valve closes again."), answered);
     for open in ["The valve closes again. Shall I test it?", "Now let me look at the valve."] {
         assert_eq!(goal(open), "- \"Mend the pump.\" [#0]", "{open}");

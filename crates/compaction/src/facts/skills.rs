@@ -29,6 +29,10 @@ pub(in crate::facts) fn read(history: &History, facts: &mut Vec<Fact>) {
     let mut open: HashMap<&str, String> = HashMap::new();
     // The text before, if a person or client wrote it.
     let mut before = "";
+    // The skill of a call that Claude Code answered with one line; the text follows in a message.
+    let mut launched: Option<String> = None;
+    // Whether a call loaded one: then reading the file of another follows nothing.
+    let mut by_call = false;
     for (number, message) in history.messages().iter().enumerate() {
         // A command's text is for the request that it is.
         if message.is_prompt() {
@@ -40,28 +44,40 @@ pub(in crate::facts) fn read(history: &History, facts: &mut Vec<Fact>) {
         };
         for output in message.outputs().filter(|it| !it.failed) {
             let text = output.text.as_str();
-            // Claude Code answers the call with one line; the text follows in a message.
-            let is_skill = is_instructions(text) || text.lines().any(|it| it.starts_with("# "));
-            if let Some(name) = open.get(&*output.id).filter(|_| is_skill) {
+            let Some(name) = open.get(&*output.id) else { continue };
+            if is_instructions(text) || text.lines().any(|it| it.starts_with("# ")) {
                 load(&Skill { name, path: None, text });
+                by_call = true;
+            } else {
+                launched = Some(name.clone());
             }
         }
         let by_user = message.role == Role::User;
         for text in message.texts().filter(|_| by_user).map(Text::as_str) {
             match message.kind {
                 Kind::Context => {
-                    of_client(text.trim_start(), slash_command(before)).iter().for_each(&mut load)
+                    let called = launched.take();
+                    let name = slash_command(before).or(called.as_deref());
+                    let skills = of_client(text.trim_start(), name);
+                    by_call |= called.is_some() && !skills.is_empty();
+                    skills.iter().for_each(&mut load);
                 }
                 Kind::Said => in_element(text.trim_start()).iter().for_each(&mut load),
                 Kind::Summary | Kind::Marker | Kind::Ack | Kind::Continue => {}
             }
             before = text;
         }
+        if message.role == Role::Assistant {
+            launched = None;
+        }
         if !by_user {
             before = "";
         }
     }
     for fact in facts.iter().filter(|it| matches!(it.detail, Detail::File { op: FileOp::Read, .. })) {
+        if by_call {
+            break;
+        }
         let Some(skill) = read_as_file(history, fact) else { continue };
         loaded.entry(skill.name.to_owned()).or_insert_with(|| (fact.message, line(&skill)));
     }
@@ -88,15 +104,15 @@ fn name_of(call: &Call) -> Option<String> {
     Some(name.rsplit(':').next().unwrap_or(name).to_owned())
 }
 
-/// The skills that a client put into a message (Claude Code, Codex). `typed`: the slash command whose text it is, if it
-/// is no skill.
-fn of_client<'a>(text: &'a str, typed: Option<&'a str>) -> Vec<Skill<'a>> {
+/// The skills that a client put into a message (Claude Code, Codex). `name`: of the slash command or call whose text it
+/// is, if it does not say so itself.
+fn of_client<'a>(text: &'a str, name: Option<&'a str>) -> Vec<Skill<'a>> {
     let skills: Vec<Skill> = match text.strip_prefix(BASE_DIRECTORY) {
         // After a compaction Claude Code puts them all into one.
         Some(rest) => rest.split(BASE_DIRECTORY).filter_map(in_directory).collect(),
         None => in_element(text).into_iter().collect(),
     };
-    match typed.filter(|_| skills.is_empty() && !text.starts_with('<')) {
+    match name.filter(|_| skills.is_empty() && !text.starts_with('<')) {
         Some(name) => vec![Skill { name, path: None, text }],
         None => skills,
     }
@@ -175,7 +191,9 @@ fn stresses(sentence: &str) -> bool {
 fn forbids(sentence: &str) -> bool {
     const BEGINS: [&str; 6] =
         ["never ", "do not ", "don't ", "must not ", "you must not ", "you must never "];
-    const NO_BAN: [&str; 5] = ["mind ", "forget ", "hesitate", "worry", "just "];
+    /// The last two say when the skill is the wrong one.
+    const NO_BAN: [&str; 7] =
+        ["mind ", "forget ", "hesitate", "worry", "just ", "use this skill", "use when "];
     let plain = without_bold(sentence);
     let lower = plain.to_lowercase();
     let bans = BEGINS.iter().find_map(|it| lower.strip_prefix(it));

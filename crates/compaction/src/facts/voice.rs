@@ -87,18 +87,19 @@ impl Deref for Quote {
 }
 
 /// How texts begin that clients and hooks insert in a user message.
-const INJECTED_STARTS: [&str; 9] = [
+const INJECTED_STARTS: [&str; 6] = [
     "EXECUTION RESULT of [",
     "[Request interrupted",
     "Operation stopped by hook",
     "Caveat:",
     "This session is being continued",
     "System: ",
-    // Codex wraps a command in these for its reviewer.
-    ">>> APPROVAL REQUEST ",
-    ">>> TRANSCRIPT ",
-    "Planned action JSON:",
 ];
+
+/// How messages begin that another agent sent, with instructions of the client around it: of Claude Code's other
+/// sessions, and of Codex, which asks a reviewer for approval and quotes what was done and said.
+const FROM_PEER_STARTS: [&str; 2] =
+    ["Another Claude session sent a message:", "The following is the Codex agent history "];
 
 /// The slash command of a message without arguments, behind which Claude Code puts the command's text.
 pub(super) fn bare_command(message: &Message) -> Option<&str> {
@@ -123,9 +124,10 @@ pub(super) struct Prompt<'a> {
 impl<'a> Prompt<'a> {
     /// `None` for a message that no person wrote, or in which nothing is the user's own.
     pub(super) fn of(message: &'a Message) -> Option<Self> {
-        // Claude Code puts its instructions for the message of another session behind it.
-        let from_peer =
-            |it: &Text| it.as_str().trim_start().starts_with("Another Claude session sent a message:");
+        let from_peer = |it: &Text| {
+            let text = it.as_str().trim_start();
+            FROM_PEER_STARTS.iter().any(|start| text.starts_with(start))
+        };
         if let Some(command) = bare_command(message) {
             return Some(Self { parts: vec![command.into()], bare: true });
         }

@@ -303,7 +303,9 @@ fn facts_of_region<'a>(
     };
     let step = step.filter(told).filter(|it| is_summarized(it));
     let pursued = pursued_behind(ledger, ask, tail);
-    let facts = pursued.into_iter().chain(ledger.facts.iter().filter(|it| is_summarized(it))).chain(step);
+    let last = ask.region.end == tail.from && section_of(&ask.spec.sections, Topic::Open).is_some();
+    let own = ledger.facts.iter().filter(|it| is_summarized(it) || last && tail.leaves_unnamed(it));
+    let facts = pursued.into_iter().chain(own).chain(step);
     let before = changed_before(ledger, changed_again, ask);
     let facts: Vec<&Fact> = facts.chain(before.into_iter().filter(|it| is_summarized(it))).collect();
     // What was asked for in a task that is over is told by the quotation of its prompt, where that is short; what is

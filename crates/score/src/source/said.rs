@@ -48,6 +48,8 @@ fn is_noise(text: &str) -> bool {
         "<local-command",
         "<bash-",
         "<user-prompt-submit-hook",
+        // Codex to its reviewer, with what another agent's user said.
+        "The following is the Codex agent history ",
     ]
     .iter()
     .any(|it| text.starts_with(it))

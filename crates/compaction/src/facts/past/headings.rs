@@ -125,8 +125,8 @@ pub(crate) const EARLIER: &str = " (from an earlier summary)";
 /// Suffix of a goal that is pursued now and stands whole behind the summary.
 pub(crate) const BELOW: &str = " (asked now, whole below)";
 
-/// Suffix of a request that the messages behind the summary answer.
-pub(crate) const ANSWERED_BELOW: &str = " (answered in the messages below)";
+/// Suffix of a request that a message behind the summary replies to.
+pub(crate) const ANSWERED_BELOW: &str = " (reply in the messages below)";
 
 /// Suffix of a request that the last message behind the summary replies to, with what it leaves open.
 pub(crate) const REPLIED_BELOW: &str = " (the messages below end with a reply, which tells what is left)";
@@ -137,10 +137,14 @@ pub(crate) const GOES_ON: &str = " (goes on in the messages below)";
 /// As [`GOES_ON`], where the model called more tools in between without a word.
 pub(crate) const MORE_DONE: &str = " (more was done since)";
 
-/// Suffix of a goal that was answered, up to the number of the message that answered it.
-pub(crate) const ANSWERED: &str = " (answered at [#";
-/// As [`ANSWERED`], where the session no longer contains the answer; up to the number of a later message.
-pub(crate) const ANSWERED_BEFORE: &str = " (answered before [#";
+/// Suffix of a goal that the model replied to before the next request, up to the number of the reply. What is left of it,
+/// only the reply tells.
+pub(crate) const ANSWERED: &str = " (reply at [#";
+/// As [`ANSWERED`], where the session no longer contains the reply; up to the number of a later message.
+pub(crate) const ANSWERED_BEFORE: &str = " (reply before [#";
+/// What [`ANSWERED`], [`ANSWERED_BEFORE`] and [`ANSWERED_BELOW`] were in older summaries.
+pub(in crate::facts) const ANSWERED_ONCE: [&str; 3] =
+    [" (answered at [#", " (answered before [#", " (answered in the messages below)"];
 
 /// Words for file operations, in lower case; the first match counts.
 pub(in crate::facts) const FILE_OPS: [(&str, FileOp); 26] = [

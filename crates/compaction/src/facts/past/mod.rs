@@ -25,7 +25,7 @@ use crate::facts::{Detail, Fact, FileOp, Name, Polarity, Topic};
 pub(crate) use headings::{
     ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, BELOW, EARLIER, GOES_ON, MORE_DONE, REPLIED_BELOW,
 };
-use headings::{Heading, op_in, parse_heading};
+use headings::{ANSWERED_ONCE, Heading, op_in, parse_heading};
 use history::{History, Kind, Message, Part};
 use step_index::StepIndex;
 
@@ -395,9 +395,11 @@ impl SummaryReader<'_> {
             .iter()
             .find_map(|it| body.strip_suffix(it))
             .unwrap_or(&body);
-        let at = [ANSWERED, ANSWERED_BEFORE].iter().find_map(|it| body.rsplit_once(it));
+        let [at, before, below] = ANSWERED_ONCE;
+        let at = [ANSWERED, ANSWERED_BEFORE, at, before].iter().find_map(|it| body.rsplit_once(it));
         let at = at.filter(|it| it.1.ends_with(')')).map(|it| it.0);
-        let goal = at.or_else(|| body.strip_suffix(ANSWERED_BELOW)).filter(|_| requests);
+        let below = [ANSWERED_BELOW, below].iter().find_map(|it| body.strip_suffix(it));
+        let goal = at.or(below).filter(|_| requests);
         let refs = REFS.find(body).map(|it| it.as_str().to_owned());
         if goal.is_some() {
             self.answered.clone_from(&refs);
@@ -527,14 +529,16 @@ impl SummaryReader<'_> {
     }
 
     fn names(&mut self, body: &str) {
-        const KINDS: [(&str, Name); 9] = [
+        const KINDS: [(&str, Name); 11] = [
             ("urls", Name::Url),
             ("hashes", Name::Hash),
+            ("references", Name::Ticket),
             ("tickets", Name::Ticket),
             ("branches", Name::Branch),
             ("versions", Name::Version),
             ("ports", Name::Port),
             ("ids", Name::Id),
+            ("values", Name::Setting),
             ("settings", Name::Setting),
             ("colours", Name::Colour),
         ];

@@ -11,11 +11,12 @@ use crate::facts::plan::TaskUpdate;
 use crate::facts::talk::orders::{for_one_request, polarity};
 use crate::facts::talk::report::{delivers, speaks, statements, text_of_model};
 use crate::facts::talk::{
-    MAX_REPLY_BYTES, answers_question, asks, asks_back, is_praise, is_question, is_trivial, leaves_question,
+    MAX_REPLY_BYTES, answers_question, asks, asks_back, chooses_option, is_praise, is_question, is_trivial,
+    leaves_question,
 };
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
-use crate::facts::text::sentences;
+use crate::facts::text::{clip, sentences};
 use crate::facts::voice::{bare_command, is_asked};
 use crate::facts::work::command::ParsedCommand;
 use crate::facts::{Detail, Fact, Polarity, Topic, Voice};
@@ -286,13 +287,21 @@ fn is_request(message: &Message) -> bool {
     bare_command(message).is_some() || message.is_prompt() && !is_trivial(&message.plain())
 }
 
+/// Whether a prompt is the text of a skill or command that the client put in its place (OpenCode).
+fn is_skill_text(message: &Message) -> bool {
+    /// Bytes in which it says so.
+    const HEAD: usize = 600;
+    let text = message.plain();
+    text.starts_with("# ") && clip(&text, HEAD).0.to_lowercase().contains("this skill")
+}
+
 /// Drops rules that were given for one request, once the user has made another.
 pub(in crate::facts) fn drop_expired_rules(history: &History, facts: &mut Vec<Fact>) {
     let Some(newest) = history.messages().iter().rposition(is_request) else { return };
     let rule = |it: &Fact| matches!(it.topic, Topic::Constraints | Topic::Directives);
-    facts.retain(|it| {
-        !(rule(it) && it.voice() == Voice::User && it.message < newest && for_one_request(&it.text))
-    });
+    let messages = history.messages();
+    let over = |it: &Fact| for_one_request(&it.text) || messages.get(it.message).is_some_and(is_skill_text);
+    facts.retain(|it| !(rule(it) && it.voice() == Voice::User && it.message < newest && over(it)));
 }
 
 /// Maximum bytes of a question that is no task of its own.
@@ -423,11 +432,18 @@ pub fn answers(history: &History) -> Vec<(usize, usize)> {
     // The last message of the model, and whether it calls tools.
     let (mut asked, mut said, mut last, mut works) = (Vec::new(), None, 0, false);
     for (number, message) in messages.iter().enumerate() {
+        // Of the prompts that a compaction kept, the replies are gone; all but the last were answered.
+        if message.kind == Kind::Summary {
+            asked.drain(..asked.len().saturating_sub(1));
+        }
         // Praise ends a request, too.
         let request = is_request(message);
         if request || message.is_prompt() && is_praise(&message.plain()) {
-            // A turn that was cut off in the middle of the work answers nothing.
-            let answers = |it: &usize| !works || *it == last && is_report(&messages[*it]);
+            // A turn that was cut off in the middle of the work answers nothing, and options only ask.
+            let answers = |it: &usize| {
+                !chooses_option(message, &messages[*it])
+                    && (!works || *it == last && is_report(&messages[*it]))
+            };
             if let Some(answer) = said.take().filter(answers) {
                 // Who asks back has done nothing yet, but may have answered a question.
                 let open = asks_back(&text_of_model(&messages[answer]));

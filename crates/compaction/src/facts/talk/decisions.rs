@@ -6,10 +6,11 @@ use super::report::text_of_model;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::stretches::{Stretch, stretches};
-use crate::facts::text::{clip, clip_end, flat, sentences, without_bold};
+use crate::facts::text::{clip, clip_end, flat, sentences, without_bold, without_markers};
 use crate::facts::voice::{Prompt, Quote};
 use crate::facts::{Detail, Fact, Topic};
 use history::Message;
+use std::borrow::Cow;
 
 /// Maximum characters of a prompt that answers the model's question if it says yes or no or chooses.
 pub(super) const MAX_ANSWER_CHARS: usize = 240;
@@ -44,9 +45,9 @@ pub(super) static OPEN_INVITATION: AsciiFirstRegex = AsciiFirstRegex::new(concat
 static ASKS_WHETHER: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)^\W*(?:please )?(?:check|verify|confirm|review|see|assess|evaluate|determine)\b.*\bwhether\b",
 );
-/// The user complains about what was done, which decides nothing.
+/// The user complains about what was done, or tells what he did, which decides nothing.
 static COMPLAINS: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)\b(?:(?:i|we) (?:didn['’]?t|did not|never) (?:tell|ask|want|say|said|asked|told)|not what (?:i|we) (?:asked|said|meant|wanted))\b",
+    r"(?i)\bi (?:actually )?already\b|\b(?:(?:i|we) (?:didn['’]?t|did not|never) (?:tell|ask|want|say|said|asked|told)|not what (?:i|we) (?:asked|said|meant|wanted))\b",
 );
 /// The user begins by saying that the question was not understood, which answers nothing.
 static PUZZLED: AsciiFirstRegex = AsciiFirstRegex::new(
@@ -98,10 +99,12 @@ pub(in crate::facts) fn is_question(text: &str) -> bool {
     text.trim_end_matches(mark).ends_with(['?', '？'])
 }
 
+/// `begun`: whether the model has said anything that can be taken back.
 pub(super) fn read_decisions(
     number: usize,
     prompt: &Prompt,
     before: Option<&Message>,
+    begun: bool,
     facts: &mut Vec<Fact>,
 ) {
     let said = prompt.whole();
@@ -118,7 +121,7 @@ pub(super) fn read_decisions(
     let asked = asked.or(advised.as_ref().map(|it| it.0));
     let push =
         |text: Quote, asked: Option<&str>, means: Option<String>, refused: bool, facts: &mut Vec<Fact>| {
-            let asked = asked.map(|it| flat(clip(it, 240).0));
+            let asked = asked.map(|it| flat(clip(&in_context(&before, it), 240).0));
             let detail = Detail::Choice { asked, means, refused, superseded: None };
             facts.push(Fact::from_user(Topic::Decisions, number, text, detail));
         };
@@ -160,12 +163,39 @@ pub(super) fn read_decisions(
             || COMPLAINS.is_match(sentence);
         let lower = Lowercased::of(sentence);
         if !other
-            && (CUES.choose.is_in(&lower) || short && CUES.reverse.is_in(&lower))
+            && (CUES.choose.is_in(&lower) || begun && short && CUES.reverse.is_in(&lower))
             && let Some(quote) = prompt.quote(sentence)
         {
             push(quote, None, None, false, facts);
         }
     }
+}
+
+/// A short question with the sentence before it, which says what it is about; if it has a line of its own, with the
+/// heading or first line of the message.
+fn in_context<'a>(text: &str, question: &'a str) -> Cow<'a, str> {
+    /// Characters of a question that says what it is about.
+    const LONG: usize = 45;
+    const LEAD_CHARS: usize = 160;
+    let Some(at) = text.rfind(question).filter(|_| question.chars().count() < LONG) else {
+        return question.into();
+    };
+    let above = &text[..at];
+    let beside = above.rsplit('\n').next().and_then(|it| sentences(it).pop());
+    let heading = || above.lines().rev().find(|it| is_heading(it.trim()));
+    let lead = beside.or_else(heading).or_else(|| above.lines().find(|it| !it.trim().is_empty()));
+    let lead = lead.map(|it| without_bold(clip(without_markers(it), LEAD_CHARS).0));
+    // An arrow stands before the answer, and a colon before a list.
+    match lead.filter(|it| !it.contains(" → ") && !it.ends_with(':')) {
+        Some(lead) => format!("{lead} … {question}").into(),
+        None => question.into(),
+    }
+}
+
+/// Whether a line says what the lines below it are about, rather than what kind of list they are.
+fn is_heading(line: &str) -> bool {
+    let bold = line.starts_with("**") && line.ends_with("**");
+    (bold || line.starts_with('#')) && !line.trim_end_matches('*').ends_with(':')
 }
 
 /// What the last option of a message is that has a letter or number.
@@ -203,6 +233,14 @@ pub(in crate::facts) fn asks_back(text: &str) -> bool {
 /// Whether a message of the model ends with a question that waits for the user.
 pub(in crate::facts) fn leaves_question(text: &str) -> bool {
     closing_question(text).is_some_and(|it| !OPEN_INVITATION.is_match(it))
+}
+
+/// Whether a prompt only names one of the options that the model's message before it offers: `A`, `option 2`.
+pub(in crate::facts) fn chooses_option(prompt: &Message, before: &Message) -> bool {
+    let Some(prompt) = Prompt::of(prompt) else { return false };
+    is_choice(&prompt.whole())
+        && CHOSEN_OPTION.is_match(&prompt.whole())
+        && OFFERED_OPTION.find_iter(&text_of_model(before)).nth(1).is_some()
 }
 
 /// Whether a prompt answers the question with which the model's message before it ends.

@@ -16,7 +16,7 @@ use decisions::{
     CHOSEN_OPTION, MAX_ANSWER_CHARS, OPEN_INVITATION, closing_question, read_decisions, replies_to,
 };
 pub(in crate::facts) use decisions::{
-    MAX_REPLY_BYTES, answers_question, asks, asks_back, is_question, leaves_question,
+    MAX_REPLY_BYTES, answers_question, asks, asks_back, chooses_option, is_question, leaves_question,
 };
 use history::{History, Kind, Message, Part, Role};
 use orders::{MAX_RULE_CHARS, polarity, read_rules};
@@ -93,7 +93,7 @@ pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
                 // The prompt that starts the work answers nothing.
                 let asked = fresh.take().filter(|_| started).map(|it| &messages[it]);
                 let chosen = is_choice(&whole) && asked.is_some_and(|it| answers_question(message, it));
-                read_decisions(number, &prompt, asked, &mut facts);
+                read_decisions(number, &prompt, asked, said.is_some(), &mut facts);
                 if started {
                     read_objection(number, &whole, &messages[..number], &mut facts);
                 }

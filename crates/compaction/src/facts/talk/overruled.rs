@@ -1,4 +1,4 @@
-//! Prohibitions that the user took back: "don't push yet", then "commit and push".
+//! Prohibitions that the user took back: "don't push yet", then "commit and push"; "no camera yet", then "add the camera".
 
 use std::sync::LazyLock;
 
@@ -35,8 +35,41 @@ static ORDER: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     ))
 });
 
-/// Drops prohibitions of a step that the user asked for later.
+/// A prohibition for the moment, with what it names.
+static NOT_YET: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)\b(?:do not|don['’]?t|no need to|not need to) (?:\w+ )?(?:add|build|create|implement|introduce|include|integrate|make|use|start|begin|write)\b(.{3,60}?)\b(?:just )?yet\b",
+);
+
+/// A request to do what was not to be done yet.
+static WANTS: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)\b(?:add|build|create|finish|fix|implement|improve|integrate|introduce|make|start|use)\b",
+);
+
+/// The words that name something in what is not to be done yet: `Camera` in "Do not add Camera yet".
+fn things_of(text: &str) -> Option<Vec<String>> {
+    /// Bytes of a word that names something.
+    const LONG: usize = 5;
+    const LINKS: [&str; 6] = ["about", "anything", "other", "these", "those", "their"];
+    let named = NOT_YET.captures(text)?.get(1)?.as_str().to_lowercase();
+    let words = named.split(|it: char| !it.is_alphanumeric());
+    let things: Vec<String> =
+        words.filter(|it| it.len() >= LONG && !LINKS.contains(it)).map(str::to_owned).collect();
+    (!things.is_empty()).then_some(things)
+}
+
+/// Drops prohibitions of a step, or for the moment, whose matter the user asked for later.
 pub(in crate::facts) fn drop_overruled(history: &History, facts: &mut Vec<Fact>) {
+    let of_user = |it: &Fact| it.detail == Detail::Rule(Polarity::Forbid) && it.voice() == Voice::User;
+    let wants = |it: &str| WANTS.is_match(it) && polarity(it) != Some(Polarity::Forbid);
+    let later = |it: &Fact, thing: &String| {
+        let since = history.messages().iter().skip(it.message + 1).filter_map(Prompt::of);
+        let mut parts =
+            since.flat_map(|it| it.parts().iter().map(|it| it.to_lowercase()).collect::<Vec<_>>());
+        parts.any(|it| sentences(&it).iter().any(|it| it.contains(thing.as_str()) && wants(it)))
+    };
+    let asked_since =
+        |it: &Fact| things_of(&it.text).is_some_and(|all| all.iter().all(|thing| later(it, thing)));
+    facts.retain(|it| !(of_user(it) && asked_since(it)));
     let step = |it: &Fact| {
         let forbids = it.detail == Detail::Rule(Polarity::Forbid) && it.voice() == Voice::User;
         let found = forbids.then(|| BARE.captures(&it.text)).flatten()?;

@@ -148,14 +148,20 @@ fn is_item(line: &str) -> bool {
     WEIGHTY.is_match(line) || without_markers(line).len() < line.len() && !line.starts_with('#')
 }
 
-/// The sentences of a text, with clauses between semicolons kept together: the second may mean something else alone.
+/// A short sentence that denies what the one before it says: "They don't."
+static DENIES: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)^(?:but )?(?:it|they|that|this|these|those|there|he|she|we|i)(?:['’](?:s|re|m|ve) not|(?: \w+)? ?(?:\w+n['’]t|cannot|not|never))\b[^.!?]{0,24}[.!]?$",
+);
+
+/// The sentences of a text, each with its clauses between semicolons, which may mean something else alone, and with the
+/// short one that denies it.
 pub(in crate::facts) fn statements(text: &str) -> Vec<&str> {
     let mut out: Vec<&str> = Vec::new();
     for sentence in sentences(text) {
         let from = |it: &str| offset(it, text);
         match out.last_mut() {
             Some(last)
-                if last.ends_with([';', '；'])
+                if (last.ends_with([';', '；']) || DENIES.is_match(sentence))
                     && !text[from(last) + last.len()..from(sentence)].contains('\n') =>
             {
                 *last = &text[from(last)..from(sentence) + sentence.len()];

@@ -15,7 +15,10 @@ use history::tools::{self, Action, Meaning};
 use history::{Call, History, Kind, Part, Role, Text};
 
 static KINDS: [(Name, AsciiFirstRegex); 9] = [
-    kind(Name::Url, r"\bhttps?://[^\s<>)\]{}'\x22`|\\，。）]+[^\s<>)\]{}'\x22`|\\，。）.,;:!?*]"),
+    kind(
+        Name::Url,
+        r"\bhttps?://[^\s<>)\]{}'\x22`|\\\u{3000}-\u{9fff}\u{ac00}-\u{d7af}\u{ff00}-\u{ffef}]+[^\s<>)\]{}'\x22`|\\\u{3000}-\u{9fff}\u{ac00}-\u{d7af}\u{ff00}-\u{ffef}.,;:!?*]",
+    ),
     kind(Name::Id, r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|\b[0-9a-f]{24}\b"),
     kind(
         Name::Ticket,

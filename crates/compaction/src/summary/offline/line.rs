@@ -271,7 +271,7 @@ fn choice(
     let mut out = match (asked, means) {
         (_, Some(what)) if refused => {
             let by = match fact.voice() {
-                Voice::Tools => "denied by the user's settings",
+                Voice::Tools => "denied without asking the user",
                 _ if said.is_empty() => "denied by the user",
                 _ => "refused",
             };
@@ -321,12 +321,12 @@ fn named(kind: Name) -> &'static str {
     match kind {
         Name::Url => "URLs",
         Name::Hash => "hashes",
-        Name::Ticket => "tickets",
+        Name::Ticket => "references",
         Name::Branch => "branches",
         Name::Version => "versions",
         Name::Port => "ports",
         Name::Id => "ids",
-        Name::Setting => "settings",
+        Name::Setting => "values",
         Name::Colour => "colours",
     }
 }

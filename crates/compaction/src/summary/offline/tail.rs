@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::OfflineRequest;
-use crate::facts::{Detail, Fact, FileOp};
+use crate::facts::{Detail, Fact, FileOp, Topic, Voice};
 use history::{History, Part};
 
 #[derive(Default)]
@@ -30,6 +30,14 @@ impl<'a> Tail<'a> {
         let words = texts.iter().flat_map(|it| it.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')));
         let words = words.filter(|it| it.len() > 3).collect();
         Self { from: ask.region.end, texts, words }
+    }
+
+    /// Whether it changes the status of a step that only the messages before it name: by its number.
+    pub(super) fn leaves_unnamed(&self, fact: &Fact) -> bool {
+        fact.message >= self.from
+            && fact.voice() == Voice::Model
+            && matches!(fact.topic, Topic::Open | Topic::Active | Topic::Done)
+            && !self.texts.iter().any(|it| it.contains(fact.text.as_str()))
     }
 
     /// Whether it says a symbol, or a file that was only found.
