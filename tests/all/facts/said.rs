@@ -260,12 +260,12 @@ fn a_denied_call_is_told_once_until_it_runs() {
     let page_of_two = page(&twice);
     assert_eq!(page_of_two.matches("denied").count(), 1, "{page_of_two}");
     assert!(
-        page_of_two.contains("- denied without asking the user: Bash rm -rf build/old [#4]"),
+        page_of_two.contains("- denied by the permission check: Bash rm -rf build/old [#4]"),
         "{page_of_two}"
     );
     assert!(!page_of_two.contains("## Errors"), "{page_of_two}");
     let ran = page(&format!("{twice}@call Bash c\n{CALL}c\nok\n"));
-    assert!(!ran.contains("denied without"), "{ran}");
+    assert!(!ran.contains("denied by"), "{ran}");
 }
 
 #[test]

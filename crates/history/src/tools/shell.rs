@@ -204,6 +204,8 @@ fn program(words: &[String], joint: Joint, place: &Place) -> Program {
 pub(super) fn actions(command: &str, dir: Option<&str>) -> Vec<Action> {
     let mut out: Vec<Action> = Vec::new();
     let mut each: Option<(String, Vec<String>)> = None;
+    // Where the actions of the program before begin.
+    let mut before = 0;
     let mut place = Place { at: dir.map(Arc::from), ..Place::default() };
     walk(command, &mut place, Nesting::default(), &mut |simple, program, nesting| {
         if nesting.elsewhere {
@@ -224,6 +226,14 @@ pub(super) fn actions(command: &str, dir: Option<&str>) -> Vec<Action> {
             path.is_some_and(|it| simple.writes.contains(it) || simple.appends.contains(it))
         };
         out.retain(|it| it.meaning != Meaning::Delete || !written(it));
+        // `cat a || cat b`: which of them was read is not known.
+        let either = program.joint == Joint::Or && words.first().is_some_and(|it| it == "cat");
+        let from = if either { before } else { out.len() };
+        out.extract_if(from.., |it| it.meaning == Meaning::Read).for_each(drop);
+        before = out.len();
+        if either {
+            return;
+        }
         let first = out.len();
         // A folder that is made again was emptied, not deleted.
         if let Some(made) = makes_folders(words) {
@@ -399,7 +409,9 @@ fn touched(words: &[String], simple: &Simple, out: &mut Vec<Action>) {
         {
             out.extend(files().filter(|it| it.parse::<i64>().is_err()).map(all(Meaning::Read)));
         }
-        "Get-Content" | "Remove-Item" | "Rename-Item" => powershell(&head, &files().collect::<Vec<_>>(), out),
+        "Add-Content" | "Get-Content" | "Out-File" | "Remove-Item" | "Rename-Item" | "Set-Content" => {
+            powershell(&head, &given(rest), out);
+        }
         // SWE-agent's own commands, which it mixes with the shell's.
         "open" if !rest.iter().any(|it| it.starts_with('-')) => {
             out.extend(files().next().filter(|it| named(it)).map(all(Meaning::Read)));
@@ -417,6 +429,22 @@ fn touched(words: &[String], simple: &Simple, out: &mut Vec<Action>) {
     }
 }
 
+/// The files that a program of PowerShell is given: its words without flags and their values.
+fn given(words: &[String]) -> Vec<String> {
+    const VALUES: [&str; 8] =
+        ["-encoding", "-totalcount", "-tail", "-first", "-last", "-erroraction", "-value", "-width"];
+    let mut before = String::new();
+    let mut out = Vec::new();
+    for word in words {
+        let is_value = VALUES.contains(&before.as_str());
+        before = word.to_lowercase();
+        if !is_value && file(word) {
+            out.push(word.clone());
+        }
+    }
+    out
+}
+
 /// What a program of PowerShell does to the files that it is given.
 fn powershell(program: &str, files: &[String], out: &mut Vec<Action>) {
     match (program, files) {
@@ -425,8 +453,14 @@ fn powershell(program: &str, files: &[String], out: &mut Vec<Action>) {
             let to = Some(format!("{dir}{name}"));
             out.push(Action { to, ..Action::on(Meaning::Rename, from.clone()) });
         }
-        ("Get-Content" | "Remove-Item", [first, ..]) if first.contains('.') && !first.contains(',') => {
-            let meaning = if program == "Get-Content" { Meaning::Read } else { Meaning::Delete };
+        (_, [first, ..]) if first.contains('.') && !first.contains(',') => {
+            let meaning = match program {
+                "Get-Content" => Meaning::Read,
+                "Remove-Item" => Meaning::Delete,
+                "Add-Content" => Meaning::Edit,
+                "Out-File" | "Set-Content" => Meaning::Create,
+                _ => return,
+            };
             out.push(Action::on(meaning, first.clone()));
         }
         _ => {}
@@ -533,6 +567,12 @@ mod tests {
                 "Get-Content .github\\x.json -Raw; Remove-Item notes.txt -ErrorAction SilentlyContinue",
                 "Read .github\\x.json, Delete notes.txt",
             ),
+            (
+                "@'\nit's \"1\"; rm x\n'@ | Set-Content -Encoding UTF8 code\\a.py; (Get-Content -Raw b.py) -replace '1', '2' | Out-File b.py",
+                "Create code\\a.py, Read b.py, Create b.py",
+            ),
+            ("cat package.json 2>/dev/null || cat setup.cfg; cat a.rs || true", "Read a.rs"),
+            ("git add -A ':!dist' && rm ':!x'", ""),
             ("Rename-Item -LiteralPath \"src\\a.js\" -NewName \"b.js\"", "Rename src\\a.js->src\\b.js"),
             ("cp a.rs /tmp/a.bak; mv a.rs.bak a.rs; cp /tmp/a.bak a.rs; cp a.rs b.rs", "Create b.rs"),
             (

@@ -64,6 +64,7 @@ pub(crate) fn strength(line: &str) -> u8 {
         || line.contains(": error TS")
         || line.contains(" - error TS")
         || line.contains(" error MD")
+        || line.contains("): error ") && line.contains(": ")
         || line.starts_with("--- FAIL")
         || line.contains("panicked at")
         || named

@@ -290,7 +290,9 @@ impl Work<'_> {
         let edited = parsed.restored_files().iter().any(changed);
         let discards = self.resets_changes(number, parsed) || parsed.discards_changes(edited);
         if discards && !parsed.runs_tests() {
-            let text = format!("changes discarded: {}", flat(clip(command, 200).0));
+            let files = parsed.restored_files().join(", ");
+            let what = if files.is_empty() { command } else { &files };
+            let text = format!("changes discarded: {}", flat(clip(what, 200).0));
             self.facts.push(Fact::from_tools(ToolTopic::Tried, number, text, Detail::None));
         }
         for named in parsed.restored_files() {
@@ -338,7 +340,7 @@ impl Work<'_> {
                     match rest.iter().find(|it| !it.starts_with('-')) {
                         None | Some(&"HEAD") => self.uncommitted.has_edits(),
                         Some(to) if to.starts_with("origin/") || to.contains("@{") => {
-                            self.uncommitted.has_edits()
+                            !soon && self.uncommitted.has_edits()
                         }
                         Some(to) => !soon && !self.saved.iter().any(|it| it.1 == *to),
                     }

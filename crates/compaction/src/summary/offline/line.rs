@@ -271,7 +271,7 @@ fn choice(
     let mut out = match (asked, means) {
         (_, Some(what)) if refused => {
             let by = match fact.voice() {
-                Voice::Tools => "denied without asking the user",
+                Voice::Tools => "denied by the permission check",
                 _ if said.is_empty() => "denied by the user",
                 _ => "refused",
             };
@@ -385,6 +385,10 @@ fn command(text: &str, chars: usize) -> String {
         idle(it) || closed && is_read_only(it)
     };
     let line = text.lines().find(|it| !prints(it)).filter(|_| prints(&first)).unwrap_or(first).trim();
+    // What takes a here-string of PowerShell stands behind its end.
+    let here = ["@'", "@\""].iter().any(|it| line.ends_with(it));
+    let takes = |it: &&str| it.len() > 2 && (it.starts_with("'@") || it.starts_with("\"@"));
+    let line = text.lines().filter(|_| here).find(takes).unwrap_or(line);
     // A backtick would end the quotation.
     let plain = line.split('`').next().unwrap_or(line).trim_end().trim_end_matches('\\').trim_end();
     let more = !whole || plain.len() < text.len();

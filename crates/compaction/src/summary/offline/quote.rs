@@ -22,7 +22,9 @@ const FEW: usize = 24;
 
 fn quoted(said: &str, chars: usize) -> String {
     let plain = unboxed(said);
-    let text = flat(&plain);
+    // Nothing but a block of code: its fence is no quotation.
+    let bare = plain.trim().strip_prefix("```").and_then(|it| it.strip_suffix("```"));
+    let text = flat(bare.filter(|it| !it.contains("```")).unwrap_or(&plain));
     let (typed, pasted) = unpasted(&plain);
     let long: usize = pasted.iter().map(|it| it.text.chars().count()).sum();
     if !typed.is_empty() && long > 0 && (text.chars().count() > chars || long > ASIDE) {

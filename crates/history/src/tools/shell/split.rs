@@ -92,6 +92,7 @@ enum Target {
 impl Lexer<'_> {
     fn take(&mut self, c: char) {
         match c {
+            '@' if !self.in_word && self.here_string() => {}
             '\'' => {
                 self.in_word = true;
                 self.word.extend(self.chars.by_ref().map(|(_, c)| c).take_while(|&c| c != '\''));
@@ -195,6 +196,25 @@ impl Lexer<'_> {
             Target::HereDocument => self.heredocs.push((last, word)),
             Target::Nowhere => {}
         }
+    }
+
+    /// A here-string of PowerShell behind its `@`: from a quotation mark that ends its line to one that begins a line.
+    fn here_string(&mut self) -> bool {
+        let from = self.chars.peek().map_or(self.command.len(), |(at, _)| *at);
+        let rest = &self.command[from..];
+        let end = match rest.split_at_checked(1) {
+            Some(("'", body)) if body.trim_start_matches(['\r', ' ']).starts_with('\n') => rest.find("\n'@"),
+            Some(("\"", body)) if body.trim_start_matches(['\r', ' ']).starts_with('\n') => {
+                rest.find("\n\"@")
+            }
+            Some(_) | None => None,
+        };
+        let Some(end) = end else { return false };
+        self.in_word = true;
+        self.word.push_str(&rest[1..end]);
+        let to = from + end + "\n'@".len();
+        while self.chars.next_if(|(at, _)| *at < to).is_some() {}
+        true
     }
 
     fn double_quoted(&mut self) {

@@ -2,7 +2,7 @@
 
 use crate::facts::work::paths::file_name;
 
-const READ_ONLY_PROGRAMS: [&str; 54] = [
+const READ_ONLY_PROGRAMS: [&str; 67] = [
     "cat",
     "ls",
     "rg",
@@ -57,6 +57,19 @@ const READ_ONLY_PROGRAMS: [&str; 54] = [
     "create",
     "edit",
     "insert",
+    "Format-List",
+    "Format-Table",
+    "Get-ChildItem",
+    "Get-Command",
+    "Get-Content",
+    "Get-Item",
+    "Get-Location",
+    "Measure-Object",
+    "Select-Object",
+    "Select-String",
+    "Sort-Object",
+    "Test-Path",
+    "Write-Output",
 ];
 
 /// Flags with which git only lists branches and remotes.
