@@ -492,3 +492,75 @@ pub(super) const FUNCTION_WORDS: &[&str] = &[
 
 /// Characters of dense script that carry grammar rather than meaning; a pair of only these is no content.
 pub(super) const FUNCTION_CHARS: &str = "的了是在和与與吗嗎呢吧啊我你他她它们們这這那就也都把被要不请請必须須务務";
+
+/// Words of code before the name of what is defined.
+pub(super) const DEFINING: &[&str] = &[
+    "fn", "func", "def", "function", "class", "struct", "enum",
+    "trait", "interface", "type", "const", "fun", "module",
+];
+
+/// How lines begin that say that a checker or runner found errors.
+pub(super) const COUNTED_AS_PROBLEM: &[&str] = &[
+    "error TS", "go: cannot ", "error: Failed to spawn", "make: *** ", "** TEST FAILED **",
+    "** BUILD FAILED **", "[warn] Code style issues found", "✖ failing tests:", "level=error",
+    "Error: unknown flag: ", "error: unknown option ", "Missing required argument",
+];
+
+/// How errors of Go's compiler begin behind their place.
+pub(super) const GO_ERRORS: &[&str] = &[
+    "undefined: ", "cannot use ", "not enough ", "too many ", "missing return", "declared and not used",
+    "syntax error", "assignment mismatch", "invalid operation", "unknown field ",
+];
+
+/// How commands begin that print stored text.
+pub(super) const SHOWING: &[&str] = &[
+    "cat ", "nl ", "sed -n", "git show", "git diff", "git log", "git blame", "rg ",
+    "ast-grep ", "gh api ", "gh run view", "gh pr view", "curl ", "xargs sed",
+];
+
+/// Programs that decide how a pipe ends, whatever came before them.
+pub(super) const FILTERS: &[&str] = &[
+    "grep", "egrep", "rg", "wc", "awk", "cut", "sort", "uniq", "sed", "xargs", "jq", "Select-Object",
+];
+
+/// What stands before an exit code (Claude Code 2.1, Codex 0.169, Gemini CLI 0.61, pi 0.50, OpenHands SDK 1).
+pub(super) const EXIT_CODES: &[&str] = &[
+    "Exit code ", "exited with code ", "Exit Code: ",
+    "\"exit_code\":", "exit code: ", "exit code ", "exit status ",
+];
+
+/// What the heading of a goal says.
+pub(super) const GOAL_HEADINGS: &[&str] = &[
+    "goal", "primary request", "objective", "user's request",
+    "original request", "intent", "目标", "目標", "目的", "objetivo", "цель",
+];
+
+/// How answers start that say no without being marked so.
+pub(super) const FAILED_EDITS: &[&str] = &[
+    "Your proposed edit has introduced new syntax error", "<tool_use_error>",
+    "apply_patch verification failed", "Error:", "error:", "failed",
+];
+
+/// Names the user in a line.
+pub(super) const NAMES_THE_USER: &[&str] = &[
+    "user", "you said", "you asked", "用户", "用戶", "ユーザー", "사용자",
+    "usuario", "пользовател", "benutzer", "nutzer", "utilisateur",
+];
+
+/// What an error line of a compiler or linter has in it that names its kind.
+pub(super) const ERROR_NUMBERS: &[&str] = &["error[E", "): error ", ": error TS", " - error TS", " error MD", "panicked at"];
+
+/// How lines begin that say what failed, was refused or conflicts.
+pub(super) const FAILURES: &[&str] = &[
+    "FAIL ", "FAILED ", "(fail)", "✗ ", "not ok ", "CONFLICT ", "! [rejected]", "! [remote rejected]",
+];
+
+/// How lines begin that call themselves errors.
+pub(super) const ERROR_LABELS: &[&str] = &[
+    "error:", "Error:", "ERROR:", "fatal:", "panic:", "npm ERR!", "npm error", "Uncaught ",
+];
+
+/// What a line has in it that says why something was not done.
+pub(super) const REFUSALS: &[&str] = &[
+    "command not found", "are ignored by one of your", "ermission denied", " error: ", ": not found", "ERROR ",
+];

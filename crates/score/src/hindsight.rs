@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use foldhash::{HashMap, HashSet};
 use serde::Serialize;
 
+use super::cues;
 use super::kept::index::Index;
 use super::kept::phrases::looks_like_path;
 use super::probe::Fact;
@@ -328,7 +329,7 @@ impl<'a> Vocabulary<'a> {
         let mut before = "";
         for word in text.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|it| !it.is_empty()) {
             if is_symbol(word) {
-                if DEFINING.contains(&before) {
+                if cues::DEFINING.contains(&before) {
                     self.defined.insert(word.to_owned());
                 }
                 if !self.words.contains(word) {
@@ -436,23 +437,6 @@ impl<'a> Vocabulary<'a> {
 
 /// Bytes of a longer word are data.
 const LONGEST: usize = 400;
-
-/// Vocabulary before the name of what is defined.
-const DEFINING: [&str; 13] = [
-    "fn",
-    "func",
-    "def",
-    "function",
-    "class",
-    "struct",
-    "enum",
-    "trait",
-    "interface",
-    "type",
-    "const",
-    "fun",
-    "module",
-];
 
 /// Whether a word is a name of code and no word of a language: it has an underscore or capitals inside.
 fn is_symbol(word: &str) -> bool {

@@ -9,6 +9,7 @@ use super::error_line::{says_error, signature, strength};
 use super::git::Listed;
 use super::outcome::{outcome, still_runs};
 use super::plan::Plan;
+use crate::cues;
 use crate::own_words::{outside_transcripts, own_words, typed};
 use crate::probe::{Class, Fact, FileOp, Outcome, Probe};
 use crate::text::{clip, normal};
@@ -73,7 +74,7 @@ impl Seen {
         let shell = actions.first().is_some_and(|it| it.meaning == Meaning::Run);
         Self {
             failed: output.failed
-                || FAILED_EDITS.iter().any(|it| text.trim_start().starts_with(it))
+                || cues::FAILED_EDITS.iter().any(|it| text.trim_start().starts_with(it))
                 || shell
                     && (text.contains(": cd: ") && text.contains("o such file or directory")
                         || still_runs(text).is_some()
@@ -397,16 +398,6 @@ impl Deeds {
         out
     }
 }
-
-/// How answers start that say no without being marked so.
-const FAILED_EDITS: [&str; 6] = [
-    "Your proposed edit has introduced new syntax error",
-    "<tool_use_error>",
-    "apply_patch verification failed",
-    "Error:",
-    "error:",
-    "failed",
-];
 
 /// A path as the source names it best: relative to the working directory below it, with `/`, without `./`.
 pub(crate) fn canonical(path: &str, dir: Option<&str>, cwd: &str) -> String {

@@ -1,5 +1,6 @@
 //! The line of an answer that says what went wrong.
 
+use crate::cues;
 use crate::text::{clip, normal};
 
 /// A text without the escape sequences that colour terminals.
@@ -60,44 +61,20 @@ pub(crate) fn strength(line: &str) -> u8 {
     }
     // What a linter warns of may have `error` for a name.
     let warns = line.contains(": warning ");
-    if line.contains("error[E")
-        || line.contains(": error TS")
-        || line.contains(" - error TS")
-        || line.contains(" error MD")
-        || line.contains("): error ") && line.contains(": ")
-        || line.starts_with("--- FAIL")
-        || line.contains("panicked at")
-        || named
-    {
+    let starts = |cues: &[&str]| cues.iter().any(|it| line.starts_with(it));
+    let holds = |cues: &[&str]| cues.iter().any(|it| line.contains(it));
+    let lower = line.to_lowercase();
+    if named || line.starts_with("--- FAIL") || holds(cues::ERROR_NUMBERS) {
         5
-    } else if line.starts_with("FAIL ")
-        || line.starts_with("FAILED ")
-        || line.starts_with("(fail)")
-        || line.starts_with("✗ ")
-        || line.starts_with("not ok ")
-        || placed && !warns && line.to_lowercase().contains("error")
-        || line.starts_with("CONFLICT ")
-        || line.starts_with("! [rejected]")
-        || line.starts_with("! [remote rejected]")
-    {
+    } else if starts(cues::FAILURES) || placed && !warns && lower.contains("error") {
         4
     } else if placed
-        || line.contains("━━━")
+        || starts(cues::ERROR_LABELS)
         || line.starts_with("Error ") && line.contains(": ")
-        || ["error:", "Error:", "ERROR:", "fatal:", "panic:", "npm ERR!", "npm error", "Uncaught "]
-            .iter()
-            .any(|it| line.starts_with(it))
-        || line.contains("Error: ")
+        || holds(&["━━━", "Error: "])
     {
         3
-    } else if line.contains("command not found")
-        || line.to_lowercase().contains("no such file or directory")
-        || line.contains("are ignored by one of your")
-        || line.contains("ermission denied")
-        || line.contains(" error: ")
-        || line.contains(": not found")
-        || line.contains("ERROR ")
-    {
+    } else if holds(cues::REFUSALS) || lower.contains("no such file or directory") {
         2
     } else {
         0

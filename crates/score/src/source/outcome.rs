@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::error_line::{plain, says_error, signature, strength};
+use crate::cues;
 use crate::probe::Outcome;
 use crate::text::{clip, ending};
 use history::Output;
@@ -98,20 +99,6 @@ fn counts_problems(line: &str) -> bool {
         });
         (line.starts_with("Found ") || seconds) && !matches!(count, "" | "0")
     });
-    const WHOLE: [&str; 12] = [
-        "error TS",
-        "go: cannot ",
-        "error: Failed to spawn",
-        "make: *** ",
-        "** TEST FAILED **",
-        "** BUILD FAILED **",
-        "[warn] Code style issues found",
-        "✖ failing tests:",
-        "level=error",
-        "Error: unknown flag: ",
-        "error: unknown option ",
-        "Missing required argument",
-    ];
     let nx = line.starts_with("NX ") && line.contains(" Running target");
     let told = line.trim_start_matches(|it: char| !it.is_alphanumeric());
     let checks = line.contains(" checks failed")
@@ -127,28 +114,16 @@ fn counts_problems(line: &str) -> bool {
         || unbuilt
         || nx && line.contains(" failed")
         || checks
-        || WHOLE.iter().any(|it| line.starts_with(it))
+        || cues::COUNTED_AS_PROBLEM.iter().any(|it| line.starts_with(it))
 }
 
 /// Whether a line is an error of Go's compiler: `a.go:7:2: undefined: dial`.
 fn is_go_error(line: &str) -> bool {
-    const ERRORS: [&str; 10] = [
-        "undefined: ",
-        "cannot use ",
-        "not enough ",
-        "too many ",
-        "missing return",
-        "declared and not used",
-        "syntax error",
-        "assignment mismatch",
-        "invalid operation",
-        "unknown field ",
-    ];
     let Some((_, place)) = line.split_once(".go:") else { return false };
     let told = place.trim_start_matches(|it: char| it.is_ascii_digit() || it == ':');
     let told = told.trim_start();
     let imported = told.starts_with('"') && told.contains(" imported ") && told.ends_with("and not used");
-    place.len() - told.len() > 3 && (imported || ERRORS.iter().any(|it| told.starts_with(it)))
+    place.len() - told.len() > 3 && (imported || cues::GO_ERRORS.iter().any(|it| told.starts_with(it)))
 }
 
 /// Whether a package failed and was not tested again with success (Go): `FAIL\texample.org/a\t0.7s`.
@@ -194,23 +169,7 @@ fn printed_code(command: &str, text: &str) -> Option<i64> {
 
 /// Whether a command prints stored text: errors in its output may be that text's.
 fn shows_contents(command: &str) -> bool {
-    const SHOWING: [&str; 14] = [
-        "cat ",
-        "nl ",
-        "sed -n",
-        "git show",
-        "git diff",
-        "git log",
-        "git blame",
-        "rg ",
-        "ast-grep ",
-        "gh api ",
-        "gh run view",
-        "gh pr view",
-        "curl ",
-        "xargs sed",
-    ];
-    let shows = |part: &str| SHOWING.iter().any(|it| part.trim_start().starts_with(it));
+    let shows = |part: &str| cues::SHOWING.iter().any(|it| part.trim_start().starts_with(it));
     command.contains("Get-Content ") || command.split(['&', ';', '|', '\n', '(']).any(shows)
 }
 
@@ -244,37 +203,12 @@ fn filtered(command: &str) -> bool {
     let stages = command.rsplit("| ").flat_map(|it| it.rsplit("; "));
     let mut stages = stages.map(|it| it.split_whitespace().next().unwrap_or_default());
     command.contains('|')
-        && stages.find(|it| !["head", "tail"].contains(it)).is_some_and(|it| {
-            const FILTERS: [&str; 12] = [
-                "grep",
-                "egrep",
-                "rg",
-                "wc",
-                "awk",
-                "cut",
-                "sort",
-                "uniq",
-                "sed",
-                "xargs",
-                "jq",
-                "Select-Object",
-            ];
-            FILTERS.contains(&it)
-        })
+        && stages.find(|it| !["head", "tail"].contains(it)).is_some_and(|it| cues::FILTERS.contains(&it))
 }
 
-/// The exit code in an answer. Phrases of Claude Code 2.1, Codex 0.169, Gemini CLI 0.61, pi 0.50, OpenHands SDK 1.
+/// The exit code in an answer.
 fn exit_code(text: &str) -> Option<i64> {
-    const PHRASES: [&str; 7] = [
-        "Exit code ",
-        "exited with code ",
-        "Exit Code: ",
-        "\"exit_code\":",
-        "exit code: ",
-        "exit code ",
-        "exit status ",
-    ];
-    PHRASES.iter().find_map(|phrase| {
+    cues::EXIT_CODES.iter().find_map(|phrase| {
         let (_, rest) = text.split_once(phrase)?;
         let number: String =
             rest.trim_start().chars().take_while(|c| c.is_ascii_digit() || *c == '-').collect();

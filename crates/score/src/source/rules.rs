@@ -143,22 +143,7 @@ pub(crate) fn of_the_user(rows: &[Row], row: &Row) -> bool {
     };
     row.labels.iter().flatten().filter_map(|it| rows.get(*it)).any(|it| says(&it.text)) || {
         let lower = row.text.to_lowercase();
-        [
-            "user",
-            "you said",
-            "you asked",
-            "用户",
-            "用戶",
-            "ユーザー",
-            "사용자",
-            "usuario",
-            "пользовател",
-            "benutzer",
-            "nutzer",
-            "utilisateur",
-        ]
-        .iter()
-        .any(|it| lower.contains(it))
+        cues::NAMES_THE_USER.iter().any(|it| lower.contains(it))
     }
 }
 

@@ -212,24 +212,11 @@ pub(crate) fn ends(source: &History, out: &mut Vec<Probe>) {
 
 /// The goal that an earlier summary gives under a heading for it.
 fn told_goal(message: &Message) -> Option<String> {
-    const HEADINGS: [&str; 11] = [
-        "goal",
-        "primary request",
-        "objective",
-        "user's request",
-        "original request",
-        "intent",
-        "目标",
-        "目標",
-        "目的",
-        "objetivo",
-        "цель",
-    ];
     let plain = message.plain();
     let all = rows(&plain);
     let names = |it: &Row| {
         let lower = it.text.to_lowercase();
-        HEADINGS.iter().any(|word| lower.contains(word))
+        cues::GOAL_HEADINGS.iter().any(|word| lower.contains(word))
     };
     let under = |row: &&Row| row.labels.iter().flatten().filter_map(|it| all.get(*it)).any(names);
     let row = all.iter().find(|it| it.shape != Shape::Label && content(&it.text).len() >= 3 && under(it))?;
