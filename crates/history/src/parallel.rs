@@ -2,6 +2,7 @@
 
 use std::panic::resume_unwind;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread::Builder;
 
 /// How many cores are used at most. More would wait for the same memory.
@@ -26,38 +27,44 @@ pub fn join<A: Send, B>(one: impl Fn() -> A + Sync, other: impl FnOnce() -> B) -
     })
 }
 
-/// `make` of one chunk of the items per core, in their order; it is given the index of the chunk's first item. Fewer
-/// than `min_chunk` items are not worth a thread: where all cores are busy, a new one waits for milliseconds.
+/// `make` of one chunk of the items per core, in their order; it is given the index of the chunk's first item. For
+/// `min_chunk` see [`par_map`].
 pub fn par_chunks<'t, T: Sync, R: Send>(
     items: &'t [T],
     min_chunk: usize,
     make: impl Fn(usize, &'t [T]) -> R + Sync,
 ) -> Vec<R> {
-    let min_chunk = items.len().div_ceil(threads()).max(min_chunk);
-    std::thread::scope(|scope| {
-        let mut shares = items.chunks(min_chunk).enumerate();
-        let mine = shares.next();
-        let make = &make;
-        let others: Vec<_> = shares
-            .map(|(at, share)| {
-                let work = move || make(at * min_chunk, share);
-                Builder::new().spawn_scoped(scope, work).map_err(|_| work)
-            })
-            .collect();
-        let mut out: Vec<R> = mine.into_iter().map(|(_, it)| make(0, it)).collect();
-        out.extend(others.into_iter().map(|it| match it {
-            Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
-            Err(work) => work(),
-        }));
-        out
-    })
+    let size = items.len().div_ceil(threads()).max(min_chunk);
+    let chunks: Vec<_> = items.chunks(size).enumerate().map(|(at, it)| (at * size, it)).collect();
+    par_map(&chunks, 1, |(from, chunk)| make(*from, chunk))
 }
 
-/// `make` of every item, in their order; see [`par_chunks`] for `min_chunk`.
-pub fn par_map<T: Sync, R: Send>(items: &[T], min_chunk: usize, make: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let mut shares =
-        par_chunks(items, min_chunk, |_, share| share.iter().map(&make).collect::<Vec<R>>()).into_iter();
-    let mut out = shares.next().unwrap_or_default();
-    shares.for_each(|it| out.extend(it));
-    out
+/// `make` of every item, in their order. Fewer than `min_share` items are not worth a thread: where all cores are busy,
+/// a new one waits for milliseconds.
+pub fn par_map<T: Sync, R: Send>(items: &[T], min_share: usize, make: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let threads = threads().min(items.len() / min_share);
+    if threads < 2 {
+        return items.iter().map(make).collect();
+    }
+    let next = AtomicUsize::new(0);
+    // A few at a time: a thread that is done takes the next ones.
+    let step = (items.len() / threads / 64).max(1);
+    let some = || {
+        let mut out = Vec::new();
+        loop {
+            let start = next.fetch_add(step, Relaxed);
+            let Some(rest) = items.get(start..).filter(|it| !it.is_empty()) else { return out };
+            out.push((start, rest.iter().take(step).map(&make).collect::<Vec<R>>()));
+        }
+    };
+    let mut done = std::thread::scope(|scope| {
+        // Where the system gives no thread, the others do it all.
+        let others: Vec<_> =
+            (1..threads).map_while(|_| Builder::new().spawn_scoped(scope, some).ok()).collect();
+        let mut done = some();
+        done.extend(others.into_iter().flat_map(|it| it.join().unwrap_or_else(|panic| resume_unwind(panic))));
+        done
+    });
+    done.sort_unstable_by_key(|it| it.0);
+    done.into_iter().flat_map(|it| it.1).collect()
 }

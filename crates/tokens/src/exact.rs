@@ -4,11 +4,9 @@
 //! little of them. Counts are remembered by a hash of their content, for the life of the process and, where a [`Shelf`]
 //! is named, beyond it: counting a session that grew by a turn costs a turn.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::Builder;
+
+use foldhash::HashMap;
 
 use super::bpe::{self, Vocabulary};
 use history::parallel;
@@ -38,8 +36,9 @@ pub fn count(encoding: Encoding, text: &str) -> u64 {
 /// Tokens of each text. Those that were counted before, in this process or as the [`Shelf`] knows, are not counted
 /// again; the others are, on all cores where there is much of them.
 pub fn counts(encoding: Encoding, texts: &[&str]) -> Vec<u64> {
-    let bytes = texts.iter().map(|it| it.len()).sum();
-    let keys = on_all_cores(bytes, BYTES_HASHED_A_THREAD, texts, |it| key(encoding, it));
+    let bytes: usize = texts.iter().map(|it| it.len()).sum();
+    let keys =
+        parallel::par_map(texts, share(texts.len(), bytes, BYTES_HASHED_A_THREAD), |it| key(encoding, it));
     let mut out: Vec<Option<u64>> = {
         let memo = memo();
         let all = keys.iter().zip(texts);
@@ -61,7 +60,8 @@ pub fn counts(encoding: Encoding, texts: &[&str]) -> Vec<u64> {
     // Largest first, so that no core is left with a long one at the end.
     unknown.sort_unstable_by_key(|it| std::cmp::Reverse(it.1.len()));
     let bytes = unknown.iter().map(|it| it.1.len()).sum();
-    let counted = on_all_cores(bytes, BYTES_A_THREAD, &unknown, |it| (it.0, fresh(encoding, it.1)));
+    let share = share(unknown.len(), bytes, BYTES_A_THREAD);
+    let counted = parallel::par_map(&unknown, share, |it| (it.0, fresh(encoding, it.1)));
     if let Some(shelf) = SHELF.get().filter(|_| !counted.is_empty()) {
         shelf.put(&counted);
     }
@@ -73,43 +73,9 @@ pub fn counts(encoding: Encoding, texts: &[&str]) -> Vec<u64> {
     out.into_iter().flatten().collect()
 }
 
-/// What `work` makes of each, in order, on as many cores as there are pieces of `piece` bytes for.
-fn on_all_cores<T: Sync, U: Send>(
-    bytes: usize,
-    piece: usize,
-    all: &[T],
-    work: impl Fn(&T) -> U + Sync,
-) -> Vec<U> {
-    let threads = parallel::threads().min(bytes / piece).min(all.len());
-    if threads < 2 {
-        return all.iter().map(work).collect();
-    }
-    let next = AtomicUsize::new(0);
-    // A few at a time: a thread that is done takes the next ones.
-    let step = (all.len() / threads / 64).max(1);
-    let some = || {
-        let mut out = Vec::new();
-        loop {
-            let start = next.fetch_add(step, Ordering::Relaxed);
-            let Some(rest) = all.get(start..).filter(|it| !it.is_empty()) else { return out };
-            out.push((start, rest.iter().take(step).map(&work).collect::<Vec<_>>()));
-        }
-    };
-    let mut done = std::thread::scope(|scope| {
-        // Where the system gives no thread, the others do it all.
-        let others: Vec<_> =
-            (1..threads).map_while(|_| Builder::new().spawn_scoped(scope, some).ok()).collect();
-        let mut done = some();
-        for it in others {
-            match it.join() {
-                Ok(it) => done.extend(it),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        done
-    });
-    done.sort_unstable_by_key(|it| it.0);
-    done.into_iter().flat_map(|it| it.1).collect()
+/// How many of `many` texts with so many bytes in all hold about `least` bytes.
+fn share(many: usize, bytes: usize, least: usize) -> usize {
+    (many * least).div_ceil(bytes.max(1)).max(1)
 }
 
 /// A cache of counts that outlives the process, keyed by a hash of encoding and content.
@@ -138,24 +104,7 @@ const BYTES_A_THREAD: usize = 128 * 1024;
 /// The same for hashing, a hundred times as fast.
 const BYTES_HASHED_A_THREAD: usize = 2 * 1024 * 1024;
 
-type Memo = HashMap<u128, u64, BuildHasherDefault<Hashed>>;
-
-#[derive(Default)]
-struct Hashed(u64);
-
-impl Hasher for Hashed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|it| self.0 = self.0.rotate_left(8) ^ u64::from(*it));
-    }
-
-    fn write_u128(&mut self, key: u128) {
-        self.0 = key as u64;
-    }
-}
+type Memo = HashMap<u128, u64>;
 
 static MEMO: OnceLock<Mutex<Memo>> = OnceLock::new();
 
@@ -195,7 +144,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::middle::ceil;
+    use history::middle::ceil;
 
     fn peer(encoding: Encoding) -> &'static bpe_openai::Tokenizer {
         match encoding {
