@@ -7,6 +7,7 @@
 pub mod error;
 mod history;
 pub mod json;
+pub mod middle;
 mod named;
 pub mod parallel;
 pub mod replaced;

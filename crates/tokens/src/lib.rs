@@ -4,7 +4,6 @@ mod bpe;
 mod estimate;
 pub mod exact;
 mod media;
-pub mod middle;
 mod rates;
 mod reports;
 mod counter;
@@ -13,6 +12,7 @@ mod window;
 
 pub use counter::MIN_MESSAGES_PER_THREAD;
 pub use counter::TokenCounter;
+pub use history::middle;
 pub use window::{Window, at_least, window};
 
 use std::str::FromStr;

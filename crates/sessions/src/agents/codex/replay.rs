@@ -23,6 +23,7 @@ use crate::parse::raw::{Fields, place};
 use crate::parse::texts::WHOLE;
 use crate::{Keep, PastCompaction, Source, hold};
 use history::error::Result;
+use history::middle;
 use history::tools::{self, Meaning};
 use history::{Kind, Message, Output, Part, Role, RolledBack};
 
@@ -322,7 +323,7 @@ fn legacy(items: Vec<Box<Live>>, message: &str, record: u32) -> Vec<Box<Live>> {
         let text: String = live.message.texts().map(history::Text::as_str).collect();
         let tokens = text.len().div_ceil(4);
         let fits = tokens <= left;
-        let text = if fits { text } else { truncated(&text, left) };
+        let text = if fits { text } else { middle::by_tokens(&text, left) };
         left = if fits { left - tokens } else { 0 };
         let message = Message { at: live.message.at, ..Message::text(Role::User, Kind::Said, text) };
         let (record, at, pair) = (live.record, None, Pair::None);
@@ -333,17 +334,6 @@ fn legacy(items: Vec<Box<Live>>, message: &str, record: u32) -> Vec<Box<Live>> {
     let summary = Message::text(Role::User, Kind::Summary, summary);
     kept.push(Box::new(Live { message: summary, record, at: None, pair: Pair::None, starts_turn: true }));
     kept
-}
-
-/// The two ends of a text of more than `tokens` tokens, as Codex cuts it: the mark between them is extra.
-fn truncated(text: &str, tokens: usize) -> String {
-    let budget = tokens * 4;
-    let whole = |it: &usize| text.is_char_boundary(*it);
-    let left = (0..=(budget / 2).min(text.len())).rev().find(whole).unwrap_or(0);
-    let right = text.len().saturating_sub(budget - budget / 2);
-    let right = (right..=text.len()).find(whole).unwrap_or(text.len()).max(left);
-    let cut = text.len().saturating_sub(budget).div_ceil(4);
-    format!("{}…{cut} tokens truncated…{}", &text[..left], &text[right..])
 }
 
 /// Drops the last turns, and what the client put in front of the first of them.
@@ -431,19 +421,4 @@ fn paired(items: Vec<Box<Live>>) -> Vec<Box<Live>> {
         out.extend(answer.map(Box::new));
     }
     out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cuts_as_codex_does() {
-        // The vectors of Codex's own tests.
-        let long = "this is an example of a long output that should be truncated";
-        assert_eq!(truncated("example output", 1), "ex…3 tokens truncated…ut");
-        assert_eq!(truncated(long, 5), "this is an…10 tokens truncated… truncated");
-        let faces = format!("{}\nsecond line with text\n", "😀".repeat(10));
-        assert_eq!(truncated(&faces, 8), "😀😀😀😀…8 tokens truncated… line with text\n");
-    }
 }

@@ -71,12 +71,12 @@ fn at_lines(text: &str, head: usize, tail: usize) -> (&str, &str) {
 }
 
 /// The last place between characters at or before byte `at`.
-pub(super) fn floor(text: &str, at: usize) -> usize {
+fn floor(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|it| text.is_char_boundary(*it)).unwrap_or(0)
 }
 
 /// The first place between characters at or after byte `at`.
-pub(super) fn ceil(text: &str, at: usize) -> usize {
+pub fn ceil(text: &str, at: usize) -> usize {
     (at..text.len()).find(|it| text.is_char_boundary(*it)).unwrap_or(text.len())
 }
 
