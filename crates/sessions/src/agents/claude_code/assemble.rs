@@ -68,8 +68,6 @@ fn orphans(items: &[LiveRow]) -> HashSet<(usize, usize)> {
     // Calls, each with the one of the same id before it that waits too: of several, a result answers the last.
     let mut calls: Vec<(usize, usize, Option<usize>, bool)> = Vec::new();
     let mut waiting: HashMap<&str, usize> = HashMap::new();
-    // The last call, which most results answer; it waits with the others when another comes.
-    let mut last: Option<(&str, usize)> = None;
     let mut gone: HashSet<(usize, usize)> = HashSet::new();
     // The response that began last, while the user has said nothing after it; and all that began since then. Rows of
     // several may alternate: they become messages in the order in which they began.
@@ -78,16 +76,13 @@ fn orphans(items: &[LiveRow]) -> HashSet<(usize, usize)> {
         let parts = &item.parts;
         match &item.says {
             RowSays::Reply { response, .. } => {
-                // The one that runs is not looked up at each row, but entered when the list begins anew.
-                if (running != Some(response) || begun.is_empty()) && begun.insert(response) {
+                if begun.insert(response) {
                     running = Some(response);
                 }
                 for (place, part) in parts.iter().enumerate() {
                     if let Part::Call(call) = part {
-                        if let Some((id, earlier)) = last.replace((&call.id, calls.len())) {
-                            calls[earlier].2 = waiting.insert(id, earlier);
-                        }
-                        calls.push((number, place, None, false));
+                        let before = waiting.insert(&call.id, calls.len());
+                        calls.push((number, place, before, false));
                     } else if is_blank(part) {
                         gone.insert((number, place));
                     }
@@ -96,8 +91,7 @@ fn orphans(items: &[LiveRow]) -> HashSet<(usize, usize)> {
             RowSays::Results(_) => {
                 for (place, part) in parts.iter().enumerate() {
                     let Part::Output(output) = part else { continue };
-                    let answered = last.take_if(|it| it.0 == &*output.id).map(|it| it.1);
-                    let Some(call) = answered.or_else(|| waiting.remove(&*output.id)) else {
+                    let Some(call) = waiting.remove(&*output.id) else {
                         gone.insert((number, place));
                         continue;
                     };
@@ -123,27 +117,17 @@ fn orphans(items: &[LiveRow]) -> HashSet<(usize, usize)> {
 
 /// Drops replies that hold nothing but reasoning, and items that hold nothing.
 fn drop_lone_reasoning(items: &mut Vec<LiveRow>) {
-    // Thinking stays where another row of its response says something. Looked up only for responses that have a row of
-    // thinking alone.
     let says = |parts: &[Part]| parts.iter().any(|it| !matches!(it, Part::Reasoning(_)));
-    let replies = || {
-        items.iter().filter_map(|it| match &it.item.says {
-            RowSays::Reply { response, .. } => Some((response, says(&it.item.parts))),
-            _ => None,
-        })
-    };
-    let mut spoken: HashMap<Arc<str>, bool> =
-        replies().filter(|it| !it.1).map(|(response, _)| (response.clone(), false)).collect();
-    if !spoken.is_empty() {
-        for (response, _) in replies().filter(|it| it.1) {
-            if let Some(spoken) = spoken.get_mut(response) {
-                *spoken = true;
-            }
-        }
-    }
+    // Thinking stays where another row of its response says something.
+    let spoken = items.iter().filter(|it| says(&it.item.parts)).filter_map(|it| match &it.item.says {
+        RowSays::Reply { response, .. } => Some(response.clone()),
+        _ => None,
+    });
+    let spoken: HashSet<Arc<str>> = spoken.collect();
     items.retain(|LiveRow { item, .. }| {
-        let goes = |response| !says(&item.parts) && spoken.get(response) != Some(&true);
-        !item.parts.is_empty() && !matches!(&item.says, RowSays::Reply { response, .. } if goes(response))
+        let is_spoken = |response| spoken.contains(response);
+        !item.parts.is_empty()
+            && !matches!(&item.says, RowSays::Reply { response, .. } if !is_spoken(response))
     });
 }
 
@@ -152,7 +136,7 @@ fn drop_lone_reasoning(items: &mut Vec<LiveRow>) {
 #[derive(Default)]
 pub(super) struct Assembly {
     replies: Vec<Reply>,
-    /// The replies by response, all but the last.
+    /// The replies by response.
     by_response: HashMap<Arc<str>, usize>,
     /// What the rows of all replies say.
     said: Vec<MessagePiece>,
@@ -172,8 +156,8 @@ pub(super) struct Assembled {
     pub(super) summaries: HashMap<usize, usize>,
 }
 
+#[derive(Default)]
 struct Reply {
-    response: Arc<str>,
     usage: Option<Usage>,
     /// The model that reported it.
     model: Option<Arc<str>>,
@@ -211,16 +195,14 @@ impl Assembly {
             RowSays::Reply { response, usage, model } => {
                 // Blocks of one response belong together, also where results came in between.
                 let only_results = self.before.is_empty() && self.words.is_empty() && self.after.is_empty();
-                let known = self.reply(&response).filter(|_| only_results);
+                let known = self.by_response.get(&response).copied().filter(|_| only_results);
                 if known.is_none() && !(only_results && self.results.is_empty()) {
                     self.flush();
                 }
                 let number = known.unwrap_or(self.replies.len());
                 if known.is_none() {
-                    if let (Some(last), Some(number)) = (self.replies.last(), number.checked_sub(1)) {
-                        self.by_response.insert(last.response.clone(), number);
-                    }
-                    self.replies.push(Reply { response, usage: None, model: None, late: false });
+                    self.by_response.insert(response, number);
+                    self.replies.push(Reply::default());
                 }
                 let reply = &mut self.replies[number];
                 if usage.is_some() {
@@ -241,14 +223,6 @@ impl Assembly {
         }
     }
 
-    /// The number of a response's reply.
-    fn reply(&self, response: &Arc<str>) -> Option<usize> {
-        match self.replies.last()? {
-            last if last.response == *response => Some(self.replies.len() - 1),
-            _ => self.by_response.get(response).copied(),
-        }
-    }
-
     pub(super) fn done(mut self) -> Assembled {
         self.flush();
         self.out
@@ -256,14 +230,11 @@ impl Assembly {
 
     fn flush(&mut self) {
         self.by_response.clear();
-        let mut replies = std::mem::take(&mut self.replies);
         let mut said = std::mem::take(&mut self.said);
         // In the order of the file.
         said.sort_by_key(|it| (it.reply, it.row()));
-        let mut rest = said.as_mut_slice();
-        for (number, reply) in replies.drain(..).enumerate() {
-            let pieces = rest.iter().take_while(|it| it.reply == number).count();
-            let pieces = rest.split_off_mut(..pieces).unwrap_or_default();
+        let pieces = said.chunk_by_mut(|a, b| a.reply == b.reply);
+        for (reply, pieces) in std::mem::take(&mut self.replies).into_iter().zip(pieces) {
             if reply.late {
                 self.push(Role::Assistant, Kind::Said, &mut calls_last(pieces));
             } else {
@@ -273,8 +244,6 @@ impl Assembly {
                 (message.usage, message.model) = (reply.usage, reply.model);
             }
         }
-        said.clear();
-        (self.replies, self.said) = (replies, said);
 
         let mut results = std::mem::take(&mut self.results);
         results.sort_by_key(MessagePiece::row);
@@ -289,8 +258,6 @@ impl Assembly {
             // All results come first: the API wants them right behind their calls.
             message.parts.sort_by_key(|it| !matches!(it, Part::Output(_)));
         }
-        results.clear();
-        self.results = results;
 
         let mut before = std::mem::take(&mut self.before);
         self.push(Role::User, Kind::Context, &mut before);
@@ -334,11 +301,7 @@ fn calls_last(pieces: &mut [MessagePiece]) -> Vec<MessagePiece> {
 
 /// The parts of several pieces, no more room than they take.
 fn joined(pieces: &mut [MessagePiece]) -> Vec<Part> {
-    let many: usize = pieces.iter().skip(1).map(|it| it.parts.len()).sum();
-    let mut pieces = pieces.iter_mut();
-    let mut out = pieces.next().map(|it| std::mem::take(&mut it.parts)).unwrap_or_default();
-    out.reserve_exact(many);
-    pieces.for_each(|it| out.append(&mut it.parts));
-    out.shrink_to_fit();
+    let mut out = Vec::with_capacity(pieces.iter().map(|it| it.parts.len()).sum());
+    pieces.iter_mut().for_each(|it| out.append(&mut it.parts));
     out
 }

@@ -248,33 +248,17 @@ impl Index {
     }
 }
 
-/// Which rows hang on `start`, it included. Each parent is followed once.
+/// Which rows hang on `start`, it included.
 fn descendants(start: usize, parents: &[Option<usize>]) -> Vec<bool> {
-    #[derive(Clone, Copy)]
-    enum Known {
-        No,
-        Asked,
-        Is(bool),
+    let mut children = vec![Vec::new(); parents.len()];
+    for (row, parent) in parents.iter().enumerate() {
+        parent.map(|it| children[it].push(row));
     }
-    let mut known = vec![Known::No; parents.len()];
-    known[start] = Known::Is(true);
-    for row in 0..parents.len() {
-        let (mut path, mut at) = (Vec::new(), Some(row));
-        let answer = loop {
-            match at.map(|it| (it, known[it])) {
-                Some((it, Known::No)) => {
-                    known[it] = Known::Asked;
-                    path.push(it);
-                    at = parents[it];
-                }
-                Some((_, Known::Is(answer))) => break answer,
-                // The root, or a cycle.
-                Some((_, Known::Asked)) | None => break false,
-            }
-        };
-        for it in path {
-            known[it] = Known::Is(answer);
+    let (mut below, mut open) = (vec![false; parents.len()], vec![start]);
+    while let Some(row) = open.pop() {
+        if !std::mem::replace(&mut below[row], true) {
+            open.extend(&children[row]);
         }
     }
-    known.into_iter().map(|it| matches!(it, Known::Is(true))).collect()
+    below
 }
