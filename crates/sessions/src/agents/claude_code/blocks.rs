@@ -1,9 +1,7 @@
 //! The content of a row: blocks, and whose words its texts are.
 
-use std::borrow::Cow;
-
 use crate::media::image_size;
-use crate::parse::cursor::Cursor;
+use crate::parse::raw::Fields;
 use crate::wire::anthropic;
 use history::{Media, MediaKind, Part};
 
@@ -86,51 +84,19 @@ pub(super) fn is_blank(part: &Part) -> bool {
     matches!(part, Part::Text(text) if text.as_str().trim().is_empty())
 }
 
-/// `source` of an image or document.
-#[derive(Default)]
-pub(super) struct MediaSource<'a> {
-    media_type: Option<Cow<'a, str>>,
-    data: Option<Cow<'a, str>>,
-    url: Option<Cow<'a, str>>,
-    kind: Option<Cow<'a, str>>,
-}
-
-impl<'a> MediaSource<'a> {
-    pub(super) fn of(it: &mut Cursor<'a>) -> Option<Self> {
-        let mut out = Self::default();
-        it.object(|it, name| {
-            match name {
-                "media_type" => out.media_type = it.optional_string()?,
-                "data" => out.data = it.optional_string()?,
-                "url" => out.url = it.optional_string()?,
-                "type" => out.kind = it.optional_string()?,
-                _ => it.pass()?,
-            }
-            Some(())
-        })?;
-        Some(out)
+/// What a block of that kind shows, if it is an attachment and its `source` says where it is.
+pub(super) fn attachment(block: &str, source: &str) -> Option<Media> {
+    if !matches!(block, "image" | "document") {
+        return None;
     }
-
-    /// What a block of that kind shows, if it is an attachment and this says where it is.
-    pub(super) fn media(self, block: &str) -> Option<Media> {
-        if !matches!(block, "image" | "document") {
-            return None;
-        }
-        let mime = self.media_type.as_deref();
-        match (self.data, self.url) {
-            (Some(data), _) if self.kind.as_deref() == Some("base64") => {
-                Some(media(MediaKind::of_mime(mime.unwrap_or_default()), mime, &data))
-            }
-            (_, Some(url)) if block == "image" => Some(media(MediaKind::Image, mime, &url)),
-            (_, Some(url)) => Some(media(MediaKind::of_mime(mime.unwrap_or_default()), mime, &url)),
-            (_, None) => None,
-        }
-    }
-}
-
-fn media(kind: MediaKind, mime: Option<&str>, data: &str) -> Media {
-    let size = if kind == MediaKind::Image { image_size(data) } else { None };
-    Media { kind, mime: mime.unwrap_or_default().into(), data: data.into(), size }
+    let source = Fields::of(source)?;
+    let mime = source.text("media_type").unwrap_or_default();
+    let data = source.text("data").filter(|_| source.text("type").as_deref() == Some("base64"));
+    let is_address = data.is_none();
+    let kind = if is_address && block == "image" { MediaKind::Image } else { MediaKind::of_mime(&mime) };
+    let data = data.or_else(|| source.text("url"))?;
+    let size = if kind == MediaKind::Image { image_size(&data) } else { None };
+    Some(Media { kind, mime: mime.into(), data: data.into(), size })
 }
 
 /// A part as a block; nothing for thinking without a signature and for blocks of another API, which this one refuses.

@@ -8,7 +8,7 @@ use memchr::memmem;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::blocks::{API, MediaSource, is_clients};
+use super::blocks::{API, attachment, is_clients};
 use super::usage::reported;
 use crate::parse::cursor::Cursor;
 use crate::parse::texts::{Interner, Scratch, Texts};
@@ -133,7 +133,7 @@ struct Block<'a> {
     call: Option<Cow<'a, str>>,
     result: Option<Output>,
     failed: bool,
-    source: Option<MediaSource<'a>>,
+    source: Option<&'a str>,
 }
 
 impl<'k> LineReader<'k> {
@@ -279,7 +279,7 @@ impl<'k> LineReader<'k> {
             // Says that another model took over; not sent (2.1.328).
             "fallback" => None,
             _ if self.texts.keep.is_none() => None,
-            kind => Some(match block.source.and_then(|it| it.media(kind)) {
+            kind => Some(match block.source.and_then(|it| attachment(kind, it)) {
                 Some(media) => {
                     said.is_own = true;
                     Part::Media(media)
@@ -317,7 +317,7 @@ impl<'k> LineReader<'k> {
             ("tool_use_id", Some(_)) => block.call = it.optional_string()?,
             ("content", Some(_)) => block.result = Some(self.result(it)?),
             ("is_error", _) => block.failed = it.begins_with(b't')?,
-            ("source", Some(_)) => block.source = it.optional(b'{', MediaSource::of)?,
+            ("source", Some(_)) => block.source = Some(it.raw()?),
             _ => it.pass()?,
         }
         Some(())
@@ -371,7 +371,7 @@ impl<'k> LineReader<'k> {
                         joined.truncate(from);
                         it.optional(b'"', |it| it.text(&mut self.held.room).map(|it| line(joined, it)))?;
                     }
-                    "source" => source = it.optional(b'{', MediaSource::of)?,
+                    "source" => source = Some(it.raw()?),
                     _ => it.pass()?,
                 }
                 Some(())
@@ -382,7 +382,7 @@ impl<'k> LineReader<'k> {
             "thinking" | "redacted_thinking" | "tool_use" | "tool_result" | "fallback" => {
                 joined.truncate(from);
             }
-            kind => match source.and_then(|it: MediaSource<'_>| it.media(kind)) {
+            kind => match source.and_then(|it| attachment(kind, it)) {
                 Some(it) => {
                     joined.truncate(from);
                     media.push(it);
