@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::item::{Reader, snake};
 use super::items::{Item, Live};
-use super::usage::{Report, Tokens, report};
+use super::usage::{Report, report};
 use crate::derive;
 use crate::parse::cursor::Cursor;
 use crate::parse::raw::{Fields, place};
@@ -137,7 +137,7 @@ impl Reader<'_> {
                 Some(false) | None => Ok(RolloutEntry::Nothing),
             },
             "token_usage_record" => {
-                let report = it.optional(b'{', |it| count(it, "usage", "thread_token_usage"))?;
+                let report = count(it.raw()?, "usage", "thread_token_usage");
                 Ok(report.and_then(|it| it.0).map_or(RolloutEntry::Nothing, RolloutEntry::Reported))
             }
             _ => it.pass().map(|()| Ok(RolloutEntry::Nothing))?,
@@ -206,7 +206,7 @@ fn event(it: &mut Cursor<'_>) -> Option<(RolloutEntry, Option<u64>)> {
             "turn_id" => turn = it.optional_string()?,
             "model_context_window" => window = it.optional_number()?,
             "num_turns" => turns = it.optional_number()?,
-            "info" => counted = it.optional(b'{', |it| count(it, "last_token_usage", "total_token_usage"))?,
+            "info" => counted = count(it.raw()?, "last_token_usage", "total_token_usage"),
             "item" => {
                 let tag = it.member("type", Cursor::optional_string)?.flatten();
                 is_users = tag.as_deref() == Some("UserMessage");
@@ -235,18 +235,10 @@ fn event(it: &mut Cursor<'_>) -> Option<(RolloutEntry, Option<u64>)> {
 }
 
 /// What was counted of the last request, under one name, and of all so far, under the other; and how large the window is.
-fn count(it: &mut Cursor<'_>, last: &str, so_far: &str) -> Option<(Option<Box<Report>>, Option<u64>)> {
-    let (mut of_last, mut of_all, mut window) = (None, None, None);
-    it.object(|it, name| {
-        match name {
-            "model_context_window" => window = it.optional_number()?,
-            _ if name == last => of_last = it.optional(b'{', Tokens::of)?,
-            _ if name == so_far => of_all = it.optional(b'{', Tokens::of)?,
-            _ => it.pass()?,
-        }
-        Some(())
-    })?;
-    Some((of_last.map(|it| Box::new(report(it, of_all))), window))
+fn count(raw: &str, last: &str, so_far: &str) -> Option<(Option<Box<Report>>, Option<u64>)> {
+    let told = Fields::of(raw)?;
+    let report = told.object(last).map(|it| Box::new(report(&it, told.object(so_far).as_ref())));
+    Some((report, told.number("model_context_window")))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use history::{Usage, json};
 use serde_json::Value;
 
 use super::items::is_contextual;
-use crate::parse::cursor::Cursor;
+use crate::parse::raw::Fields;
 use crate::requests::{Collector, time};
 
 /// What the provider, or after a compaction the client, counted.
@@ -17,58 +17,29 @@ pub(super) struct Report {
     pub(super) so_far: (u64, u64),
 }
 
-/// What was counted, as it stands.
-#[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Tokens {
-    input: u64,
-    cached: u64,
-    cache_write: u64,
-    output: u64,
-    reasoning: u64,
-    total: u64,
-}
-
-impl Tokens {
-    /// What is there and a whole number.
-    pub(super) fn of(it: &mut Cursor<'_>) -> Option<Self> {
-        let mut out = Self::default();
-        it.object(|it, key| {
-            let slot = match key {
-                "input_tokens" => &mut out.input,
-                "cached_input_tokens" => &mut out.cached,
-                "cache_write_input_tokens" => &mut out.cache_write,
-                "output_tokens" => &mut out.output,
-                "reasoning_output_tokens" => &mut out.reasoning,
-                "total_tokens" => &mut out.total,
-                _ => return it.pass(),
-            };
-            *slot = it.optional_number()?.unwrap_or(0);
-            Some(())
-        })?;
-        Some(out)
-    }
-}
-
 /// `last_token_usage` of a report.
-pub(crate) fn usage(text: &str) -> Usage {
-    report(Cursor::whole(text.as_bytes(), Tokens::of).unwrap_or_default(), None).usage
+fn usage(text: &str) -> Usage {
+    Fields::of(text).map(|it| report(&it, None).usage).unwrap_or_default()
 }
 
 /// What the last request took, and all so far.
-pub(super) fn report(last: Tokens, so_far: Option<Tokens>) -> Report {
+pub(super) fn report(last: &Fields, so_far: Option<&Fields>) -> Report {
+    let told = |of: &Fields, key: &str| of.number(key).unwrap_or(0);
     // Codex counts cached tokens as part of the input.
-    let cache_read = last.cached.min(last.input);
-    let cache_write = last.cache_write.min(last.input - cache_read);
+    let input = told(last, "input_tokens");
+    let cache_read = told(last, "cached_input_tokens").min(input);
+    let cache_write = told(last, "cache_write_input_tokens").min(input - cache_read);
     let usage = Usage {
-        input: last.input - cache_read - cache_write,
-        output: last.output,
+        input: input - cache_read - cache_write,
+        output: told(last, "output_tokens"),
         cache_read,
         cache_write,
         cache_write_hour: 0,
-        reasoning: last.reasoning,
+        reasoning: told(last, "reasoning_output_tokens"),
     };
     let so_far = so_far.unwrap_or(last);
-    Report { usage, total: last.total, so_far: (so_far.input, so_far.output) }
+    let so_far = (told(so_far, "input_tokens"), told(so_far, "output_tokens"));
+    Report { usage, total: told(last, "total_tokens"), so_far }
 }
 
 /// The request that a row reports, also of messages that are not sent any more.
