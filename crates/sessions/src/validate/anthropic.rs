@@ -63,11 +63,8 @@ fn turns<'a>(elements: &'a [Value], found: &mut Violations) -> Vec<Turn<'a>> {
             Some("user") => false,
             Some("assistant") => true,
             other => {
-                found.add(
-                    "anthropic/role",
-                    message,
-                    format!("expected role user or assistant, found {other:?}"),
-                );
+                let what = format!("expected role user or assistant, found {other:?}");
+                found.add("anthropic/role", message, what);
                 continue;
             }
         };
@@ -78,11 +75,10 @@ fn turns<'a>(elements: &'a [Value], found: &mut Violations) -> Vec<Turn<'a>> {
                 blocks.extend(it.iter().map(|value| Block { message, kind: string(value, "type"), value }));
             }
             // "messages: all messages must have non-empty content" (API error).
-            _ => found.add(
-                "anthropic/content",
-                message,
-                "expected a text or blocks as content, found none".into(),
-            ),
+            _ => {
+                let what = "expected a text or blocks as content, found none";
+                found.add("anthropic/content", message, what);
+            }
         }
         match turns.last_mut() {
             Some(last) if last.assistant == assistant => last.blocks.extend(blocks),
@@ -111,12 +107,10 @@ fn shape(block: &Block<'_>, assistant: bool, found: &mut Violations) {
             found.unless(is_plain(name, 128), "anthropic/tool-name", message, || {
                 format!("expected a tool name of 1 to 128 letters, digits, _ and -, found {}", short(name))
             });
-            found.unless(
-                value.get("input").is_some_and(Value::is_object),
-                "anthropic/input-object",
-                message,
-                || "expected a JSON object as input of a tool_use, found another value".into(),
-            );
+            let holds = value.get("input").is_some_and(Value::is_object);
+            found.unless(holds, "anthropic/input-object", message, || {
+                "expected a JSON object as input of a tool_use, found another value".into()
+            });
             found.unless(assistant, "anthropic/block-role", message, || {
                 "expected tool_use from the assistant, found it from the user".into()
             });
@@ -142,7 +136,7 @@ fn shape(block: &Block<'_>, assistant: bool, found: &mut Violations) {
             });
         }
         "image" | "document" => media(kind, value, assistant, message, found),
-        "" => found.add("anthropic/content", message, "expected a block with a type, found none".into()),
+        "" => found.add("anthropic/content", message, "expected a block with a type, found none"),
         _ => {}
     }
 }
@@ -157,19 +151,17 @@ fn result_content(content: Option<&Value>, message: usize, found: &mut Violation
                     "text" | "image" | "document" | "search_result" | "tool_reference" => {
                         shape(&block, false, found);
                     }
-                    other => found.add(
-                        "anthropic/content",
-                        message,
-                        format!("expected text or media in a tool_result, found {}", short(other)),
-                    ),
+                    other => {
+                        let what = format!("expected text or media in a tool_result, found {}", short(other));
+                        found.add("anthropic/content", message, what);
+                    }
                 }
             }
         }
-        Some(_) => found.add(
-            "anthropic/content",
-            message,
-            "expected a text or blocks in a tool_result, found another value".into(),
-        ),
+        Some(_) => {
+            let what = "expected a text or blocks in a tool_result, found another value";
+            found.add("anthropic/content", message, what);
+        }
     }
 }
 
@@ -198,17 +190,15 @@ fn media(kind: &str, value: &Value, assistant: bool, message: usize, found: &mut
 fn assistant(turn: &Turn<'_>, last: bool, found: &mut Violations) {
     // "The final block in an assistant message cannot be `thinking`" (API error; only of the last message).
     if let Some(block) = turn.blocks.last().filter(|_| last) {
-        found.unless(
-            !matches!(block.kind, "thinking" | "redacted_thinking"),
-            "anthropic/thinking-leads",
-            block.message,
-            || "expected something after thinking, found the end".into(),
-        );
+        let holds = !matches!(block.kind, "thinking" | "redacted_thinking");
+        found.unless(holds, "anthropic/thinking-leads", block.message, || {
+            "expected something after thinking, found the end".into()
+        });
     }
     // A compaction stands first (documentation, "Compaction": what is before it in the request is ignored).
     for block in turn.blocks.iter().skip(1).filter(|it| it.kind == "compaction") {
         let what = "expected a compaction block first in its turn, found it after other blocks";
-        found.add("anthropic/compaction-first", block.message, what.into());
+        found.add("anthropic/compaction-first", block.message, what);
     }
     // A server tool's use and result stand together (documentation, "Web search").
     let mut open: BTreeMap<&str, usize> = BTreeMap::new();
@@ -223,11 +213,8 @@ fn assistant(turn: &Turn<'_>, last: bool, found: &mut Violations) {
         }
     }
     for (id, message) in open {
-        found.add(
-            "anthropic/server-tools",
-            message,
-            format!("expected a result of server tool {}, found none in its turn", short(id)),
-        );
+        let what = format!("expected a result of server tool {}, found none in its turn", short(id));
+        found.add("anthropic/server-tools", message, what);
     }
 }
 
@@ -281,11 +268,8 @@ fn tools(turns: &[Turn<'_>], body: Option<&Map<String, Value>>, found: &mut Viol
     if body.get("tools").and_then(Value::as_array).is_none_or(Vec::is_empty)
         && let Some(block) = blocks.find(|it| matches!(it.kind, "tool_use" | "tool_result"))
     {
-        found.add(
-            "anthropic/tools-present",
-            block.message,
-            "expected `tools` beside messages that use them, found none".into(),
-        );
+        let what = "expected `tools` beside messages that use them, found none";
+        found.add("anthropic/tools-present", block.message, what);
     }
 }
 

@@ -49,12 +49,10 @@ fn response(part: &Value) -> Option<&Value> {
 fn part(part: &Value, model: bool, content: usize, found: &mut Violations) {
     let signed = either(part, "thoughtSignature", "thought_signature");
     // The signature comes back as it was given (documentation, "Thought signatures").
-    found.unless(
-        signed.is_none_or(|it| it.as_str().is_some_and(|it| !it.is_empty())),
-        "gemini/signature",
-        content,
-        || "expected a thought signature as text, found another value".into(),
-    );
+    let holds = signed.is_none_or(|it| it.as_str().is_some_and(|it| !it.is_empty()));
+    found.unless(holds, "gemini/signature", content, || {
+        "expected a thought signature as text, found another value".into()
+    });
     if let Some(it) = call(part) {
         named(it, content, found);
         found.unless(model, "gemini/part-role", content, || {
@@ -69,21 +67,15 @@ fn part(part: &Value, model: bool, content: usize, found: &mut Violations) {
             "expected a functionResponse from the user, found it from the model".into()
         });
         // `FunctionResponse.response` is a Struct (API reference).
-        found.unless(
-            it.get("response").is_some_and(Value::is_object),
-            "gemini/response-object",
-            content,
-            || "expected a JSON object as response, found another value".into(),
-        );
+        let holds = it.get("response").is_some_and(Value::is_object);
+        found.unless(holds, "gemini/response-object", content, || {
+            "expected a JSON object as response, found another value".into()
+        });
     } else if let Some(it) = part.get("text") {
         // "Unable to submit request because it must have a text parameter" (API error); streams do give empty texts
         // that carry a signature.
-        found.unless(
-            it.as_str().is_some_and(|it| !it.is_empty()) || signed.is_some(),
-            "gemini/empty-text",
-            content,
-            || "expected text, found an empty text part".into(),
-        );
+        let fits = it.as_str().is_some_and(|it| !it.is_empty()) || signed.is_some();
+        found.unless(fits, "gemini/empty-text", content, || "expected text, found an empty text part".into());
         // A thought without its signature is somebody's text passed off as the model's thinking.
         let thought = part.get("thought").and_then(Value::as_bool).unwrap_or(false);
         found.unless(!thought || (model && signed.is_some()), "gemini/thought-signed", content, || {
@@ -143,7 +135,7 @@ fn turn(element: &Value, before: Option<&Value>, after: &[Value], content: usize
         // "function response turn comes immediately after a function call turn" (API error).
         let Some(call) = asked.get(number) else {
             let what = "expected a functionCall for each functionResponse in the content before, found fewer";
-            found.add("gemini/call-of-response", content, what.into());
+            found.add("gemini/call-of-response", content, what);
             continue;
         };
         let same = string(call, "name") == string(answer, "name")

@@ -37,11 +37,11 @@ pub fn check(api: Format, bytes: &[u8]) -> Vec<Violation> {
             match keys.into_iter().find_map(|it| body.get(it)?.as_array()) {
                 Some(elements) => judge(elements, Some(&body), &mut found),
                 None => {
-                    found.add("json", 0, "expected an array of messages in the object, found none".into());
+                    found.add("json", 0, "expected an array of messages in the object, found none");
                 }
             }
         }
-        Ok(_) => found.add("json", 0, "expected an array of messages, found a plain value".into()),
+        Ok(_) => found.add("json", 0, "expected an array of messages, found a plain value"),
     }
     found.0.sort_by_key(|it| it.message);
     found.0
@@ -51,8 +51,8 @@ pub fn check(api: Format, bytes: &[u8]) -> Vec<Violation> {
 struct Violations(Vec<Violation>);
 
 impl Violations {
-    fn add(&mut self, rule: &'static str, message: usize, what: String) {
-        self.0.push(Violation { rule, message, what });
+    fn add(&mut self, rule: &'static str, message: usize, what: impl Into<String>) {
+        self.0.push(Violation { rule, message, what: what.into() });
     }
 
     fn unless(&mut self, holds: bool, rule: &'static str, message: usize, what: impl FnOnce() -> String) {

@@ -123,11 +123,8 @@ fn content(element: &Value, role: &str, message: usize, found: &mut Violations) 
         Some(Value::String(_)) => return,
         Some(Value::Array(it)) if !it.is_empty() => it,
         _ => {
-            found.add(
-                "openai-chat/content",
-                message,
-                "expected a text or parts as content, found none".into(),
-            );
+            let what = "expected a text or parts as content, found none";
+            found.add("openai-chat/content", message, what);
             return;
         }
     };
@@ -135,12 +132,10 @@ fn content(element: &Value, role: &str, message: usize, found: &mut Violations) 
         let kind = string(part, "type");
         let media = match kind {
             "text" => {
-                found.unless(
-                    part.get("text").is_some_and(Value::is_string),
-                    "openai-chat/content",
-                    message,
-                    || "expected text in a text part, found none".into(),
-                );
+                let holds = part.get("text").is_some_and(Value::is_string);
+                found.unless(holds, "openai-chat/content", message, || {
+                    "expected text in a text part, found none".into()
+                });
                 continue;
             }
             "refusal" if role == "assistant" => continue,
@@ -152,11 +147,8 @@ fn content(element: &Value, role: &str, message: usize, found: &mut Violations) 
                 .get("file")
                 .is_some_and(|it| !string(it, "file_id").is_empty() || is_address(string(it, "file_data"))),
             _ => {
-                found.add(
-                    "openai-chat/content",
-                    message,
-                    format!("expected a known part, found {}", short(kind)),
-                );
+                let what = format!("expected a known part, found {}", short(kind));
+                found.add("openai-chat/content", message, what);
                 continue;
             }
         };

@@ -30,7 +30,7 @@ pub(super) fn check(elements: &[Value], _body: Option<&Map<String, Value>>, foun
             "function_call" | "custom_tool_call" => call(element, kind, item, found),
             "function_call_output" | "custom_tool_call_output" => output(element, item, found),
             "reasoning" => reasoning(element, elements.get(item + 1), item, found),
-            "" => found.add("openai-responses/item", item, "expected an item with a type, found none".into()),
+            "" => found.add("openai-responses/item", item, "expected an item with a type, found none"),
             _ => {}
         }
         // Server tools answer themselves, without a `call_id`.
@@ -39,11 +39,10 @@ pub(super) fn check(elements: &[Value], _body: Option<&Map<String, Value>>, foun
         if is_output {
             match calls.get_mut(id) {
                 // "No tool call found for function call output with call_id" (API error).
-                None => found.add(
-                    "openai-responses/call-of-output",
-                    item,
-                    format!("expected a call {} before its output, found none", short(id)),
-                ),
+                None => {
+                    let what = format!("expected a call {} before its output, found none", short(id));
+                    found.add("openai-responses/call-of-output", item, what);
+                }
                 Some(call) => {
                     let fits = kind
                         .strip_suffix("_output")
@@ -101,11 +100,10 @@ fn output(element: &Value, item: usize, found: &mut Violations) {
     match element.get("output") {
         Some(Value::String(_)) => {}
         Some(Value::Array(parts)) => parts.iter().for_each(|it| part(it, "user", item, found)),
-        _ => found.add(
-            "openai-responses/content",
-            item,
-            "expected a text or parts as output, found another value".into(),
-        ),
+        _ => {
+            let what = "expected a text or parts as output, found another value";
+            found.add("openai-responses/content", item, what);
+        }
     }
 }
 
@@ -118,11 +116,10 @@ fn message(element: &Value, item: usize, found: &mut Violations) {
     match element.get("content") {
         Some(Value::String(_)) => {}
         Some(Value::Array(parts)) => parts.iter().for_each(|it| part(it, role, item, found)),
-        _ => found.add(
-            "openai-responses/content",
-            item,
-            "expected a text or parts as content, found none".into(),
-        ),
+        _ => {
+            let what = "expected a text or parts as content, found none";
+            found.add("openai-responses/content", item, what);
+        }
     }
 }
 
@@ -160,12 +157,10 @@ fn part(part: &Value, role: &str, item: usize, found: &mut Violations) {
 /// (API errors).
 fn reasoning(element: &Value, next: Option<&Value>, item: usize, found: &mut Violations) {
     let whole = ["encrypted_content", "id"].into_iter().any(|it| !string(element, it).is_empty());
-    found.unless(
-        whole && element.get("summary").is_some_and(Value::is_array),
-        "openai-responses/reasoning-whole",
-        item,
-        || "expected reasoning with a summary and its encrypted_content or id, found it without".into(),
-    );
+    let holds = whole && element.get("summary").is_some_and(Value::is_array);
+    found.unless(holds, "openai-responses/reasoning-whole", item, || {
+        "expected reasoning with a summary and its encrypted_content or id, found it without".into()
+    });
     let leads = next.is_some_and(|it| {
         let kind = string(it, "type");
         string(it, "role") == "assistant" || (string(it, "role").is_empty() && !kind.ends_with("_output"))
