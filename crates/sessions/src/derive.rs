@@ -50,31 +50,7 @@ pub(crate) fn widened(times: Option<(i64, i64)>, at: i64) -> Option<(i64, i64)> 
 
 /// Reads an RFC 3339 time as milliseconds since 1970.
 pub fn parse_time(text: &str) -> Option<i64> {
-    usual_time(text).or_else(|| text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond))
-}
-
-/// `YYYY-MM-DDTHH:MM:SS.mmmZ` and nothing else: every record has one.
-fn usual_time(text: &str) -> Option<i64> {
-    const FORM: &[u8; 24] = b"0000-00-00T00:00:00.000Z";
-    let bytes: &[u8; 24] = text.as_bytes().try_into().ok()?;
-    let fits = |(it, form): (&u8, &u8)| if *form == b'0' { it.is_ascii_digit() } else { it == form };
-    if !bytes.iter().zip(FORM).all(fits) {
-        return None;
-    }
-    let number =
-        |from: usize, to: usize| bytes[from..to].iter().fold(0, |sum, it| sum * 10 + i64::from(it - b'0'));
-    let (year, month, day) = (number(0, 4), number(5, 7), number(8, 10));
-    let (hour, minute, second) = (number(11, 13), number(14, 16), number(17, 19));
-    // What is odd, the 29th to 31st and leap seconds among it, is for those who know calendars.
-    if !(1..=12).contains(&month) || !(1..=28).contains(&day) || hour > 23 || minute > 59 || second > 59 {
-        return None;
-    }
-    // Days since 1970-01-01 in the Gregorian calendar: years begin in March, eras are 400 years.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
-    let day_of_year = (153 * month + 2) / 5 + day - 1;
-    let days = era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + day_of_year - 719_468;
-    Some(((days * 24 + hour) * 60 + minute) * 60_000 + second * 1_000 + number(20, 23))
+    text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond)
 }
 
 #[cfg(test)]

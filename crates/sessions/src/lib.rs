@@ -334,10 +334,16 @@ fn without_instructions(after: &History) -> History {
 }
 
 /// The source with some records replaced: everything else is kept where it stands.
-pub fn replaced(source_len: u64, records: &[Record], by: BTreeMap<u32, Vec<u8>>) -> Vec<Piece> {
+fn replaced(source: &dyn Source, records: &[Record], by: BTreeMap<u32, Vec<u8>>) -> Vec<Piece> {
     let edits =
         by.into_iter().filter_map(|(number, bytes)| Some((records.get(number as usize)?.range(), bytes)));
-    parse::raw::spliced(source_len, edits.collect())
+    spliced(source, edits.collect())
+}
+
+/// The source with some ranges replaced.
+fn spliced(source: &dyn Source, edits: Vec<(Range<u64>, impl Into<Vec<u8>>)>) -> Vec<Piece> {
+    let edits = edits.into_iter().map(|(range, new)| (range, new.into())).collect();
+    repair::Mended::part(source, 0..source.len()).edited(edits).into_pieces()
 }
 
 /// The messages that `after` changes, each by its number and with what it was before: only outputs of them say something

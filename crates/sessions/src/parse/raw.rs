@@ -9,7 +9,6 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::Piece;
 use history::json;
 
 /// The fields of an object, in order, their values as they stand.
@@ -127,24 +126,6 @@ pub fn array<T: AsRef<str>>(items: &[T]) -> String {
 pub fn place(whole: &str, part: &str) -> Option<Range<usize>> {
     let at = (part.as_ptr() as usize).checked_sub(whole.as_ptr() as usize)?;
     (at + part.len() <= whole.len()).then(|| at..at + part.len())
-}
-
-/// A source of `len` bytes with some ranges replaced; ranges do not overlap.
-pub fn spliced(len: u64, mut edits: Vec<(Range<u64>, impl Into<Vec<u8>>)>) -> Vec<Piece> {
-    edits.sort_by_key(|(range, _)| range.start);
-    let mut out = Vec::new();
-    let mut at = 0;
-    for (range, new) in edits {
-        if range.start > at {
-            out.push(Piece::Keep(at..range.start));
-        }
-        out.push(Piece::New(new.into()));
-        at = range.end;
-    }
-    if at < len {
-        out.push(Piece::Keep(at..len));
-    }
-    out
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use history::error::{Error, ErrorKind, Result};
 /// A source as it reads with its edits made. Only what is new is held.
 pub struct Mended<'a> {
     source: &'a dyn Source,
-    pub(super) pieces: Vec<Piece>,
+    pieces: Vec<Piece>,
     /// Where each piece begins.
     starts: Vec<u64>,
     len: u64,
@@ -39,7 +39,7 @@ impl<'a> Mended<'a> {
 
     /// With more edits: ranges of it as it reads now, and what takes their place. Of edits that overlap the first
     /// counts.
-    pub(super) fn edited(self, mut edits: Vec<(Range<u64>, Vec<u8>)>) -> Self {
+    pub(crate) fn edited(self, mut edits: Vec<(Range<u64>, Vec<u8>)>) -> Self {
         if edits.is_empty() {
             return self;
         }
@@ -58,6 +58,10 @@ impl<'a> Mended<'a> {
         }
         self.copy(at..self.len, &mut piece, &mut out);
         Self::of(self.source, out)
+    }
+
+    pub(crate) fn into_pieces(self) -> Vec<Piece> {
+        self.pieces
     }
 
     /// Adds the pieces of a range; `from` is a piece that begins no later, and moves along.

@@ -189,7 +189,7 @@ pub fn repair(source: &dyn Source, format: Format, handle_of: &HandleOf<'_>) -> 
         mended = mended.edited(found.edits);
     }
     findings.sort_by_key(|it| it.0);
-    let pieces = mended.pieces;
+    let pieces = mended.into_pieces();
     let is_needed = pieces != [Piece::Keep(0..source.len())] && !source.is_empty();
     Ok(Repair { findings: numbered(source, findings)?, counts, taken, pieces, is_needed })
 }

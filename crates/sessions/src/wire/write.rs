@@ -42,7 +42,7 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
                 WireEntry::New(elements) => Some((number, elements.join(&b","[..]))),
                 WireEntry::Keep(_) => None,
             });
-            replaced(source.len(), &session.records, new.collect())
+            replaced(source, &session.records, new.collect())
         }
         Mode::Append | Mode::New if in_place && entries.iter().all(|it| matches!(it, WireEntry::Keep(_))) => {
             vec![Piece::Keep(0..source.len())]

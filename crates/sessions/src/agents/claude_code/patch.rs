@@ -56,7 +56,7 @@ pub(super) fn patch(source: &dyn Source, session: &Session, after: &History) -> 
             by.insert(record, out);
         }
     }
-    let pieces = replaced(source.len(), &session.records, by);
+    let pieces = replaced(source, &session.records, by);
     Ok(Written { pieces, warnings, ..Written::default() })
 }
 

@@ -7,8 +7,8 @@ use super::replay::Replayed;
 use super::rollout::Rollout;
 use crate::agents::foreign;
 use crate::parse::lines::{Coverage, appended};
-use crate::parse::raw::{Fields, array, place, quoted, spliced};
-use crate::{Format, Keep, Mode, Piece, Session, Source, Written, changed_outputs, derive, wire};
+use crate::parse::raw::{Fields, array, place, quoted};
+use crate::{Format, Keep, Mode, Piece, Session, Source, Written, changed_outputs, derive, spliced, wire};
 use history::error::{Error, ErrorKind, Result};
 use history::json;
 use history::{History, Kind, Message, Part, Role, Text};
@@ -68,7 +68,7 @@ fn patch(source: &dyn Source, replayed: &Replayed, after: &History) -> Result<Wr
         let at = range.start + place.start as u64..range.start + place.end as u64;
         edits.push((at, output_value(output)));
     }
-    written.pieces = spliced(source.len(), edits);
+    written.pieces = spliced(source, edits);
     Ok(written)
 }
 

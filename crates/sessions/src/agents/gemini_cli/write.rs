@@ -12,9 +12,9 @@ use super::record::{SNAPSHOT, starts_ignored};
 use super::{KIND_FIELD, Read};
 use crate::agents::foreign;
 use crate::parse::lines::appended;
-use crate::parse::raw::{Fields, array, list, place, quoted, spliced, text};
+use crate::parse::raw::{Fields, array, list, place, quoted, text};
 use crate::wire::{gemini, input};
-use crate::{Format, Mode, Piece, Session, Source, Written, changed_outputs, derive};
+use crate::{Format, Mode, Piece, Session, Source, Written, changed_outputs, derive, spliced};
 use history::error::Result;
 use history::json as text_json;
 use history::{History, Kind, Message, Meta, Output, Part, Role};
@@ -56,7 +56,7 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
     if let Some(document) = read.journal.document {
         let mut edits = vec![(document, array(&records))];
         edits.extend(read.journal.updated.map(|it| (it, at)));
-        written.pieces = spliced(source.len(), edits);
+        written.pieces = spliced(source, edits);
     } else {
         let messages = array(&records);
         let line = format!("{{\"$set\":{{\"messages\":{messages},\"lastUpdated\":{at}}}}}\n");
@@ -144,7 +144,7 @@ fn patch(source: &dyn Source, read: &Read, after: &History) -> Result<Written> {
             }
         }
     }
-    Ok(Written { pieces: spliced(source.len(), edits), ..Written::default() })
+    Ok(Written { pieces: spliced(source, edits), ..Written::default() })
 }
 
 /// The edits that give a response another text everywhere in one message record.

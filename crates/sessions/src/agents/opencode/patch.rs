@@ -9,8 +9,7 @@ use super::CLEARED;
 use super::element::is_compacted;
 use super::read::Export;
 use crate::parse::document::{elements, find, value};
-use crate::parse::raw::spliced;
-use crate::{Session, Source, Written, changed_outputs};
+use crate::{Session, Source, Written, changed_outputs, spliced};
 use history::error::{Error, ErrorKind, Result};
 use history::json::compact;
 use history::{History, Output, Part};
@@ -46,7 +45,7 @@ pub(super) fn patch(
             edits.extend(found.map(|(it, new)| (it.start as u64..it.end as u64, new)));
         }
     }
-    Ok(Written { pieces: spliced(export.text.len() as u64, edits), ..Written::default() })
+    Ok(Written { pieces: spliced(source, edits), ..Written::default() })
 }
 
 fn lost(part: usize, record: u32) -> Error {
