@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::{JsonLine, json_lines};
 use crate::format::{Api, FormatRow};
+use crate::parse::beginning;
 use crate::requests::{Collector, each_row, text, time};
 use crate::{Format, Note, PastCompaction, Session, Source, derive, is_cleared};
 use history::error::{Error, ErrorKind, Result};
@@ -36,9 +37,7 @@ const BRANCH: (&str, &str) = (
 /// Whether the first line, mended, is pi's header: type `session` with an id and a time. Other agents that begin so
 /// do not have all of these. Oh My Pi writes a padded title before it.
 pub fn sniff(first_lines: &str) -> bool {
-    let lines = first_lines.trim_start_matches('\u{feff}').lines().filter(|it| !it.trim().is_empty());
-    let mut rows = lines.map_while(|it| serde_json::from_str::<Value>(it).ok());
-    let Some(header) = rows.find(|it| it["type"] != "title") else { return false };
+    let Some(header) = beginning::values(first_lines).find(|it| it["type"] != "title") else { return false };
     header["type"] == "session" && ["id", "timestamp", "cwd"].iter().all(|it| header[*it].is_string())
 }
 

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::gemini_cli::ACK;
 use super::{JsonLine, json_lines};
 use crate::format::{Api, FormatRow};
+use crate::parse::beginning;
 use crate::requests::{Collector, each_row, text, time};
 use crate::{Format, MemorySource, Note, PastCompaction, Session, Source, derive, wire};
 use history::error::{Error, ErrorKind, Result};
@@ -42,26 +43,16 @@ const SIDE: [&str; 6] = [
 /// Whether a line is a record with Gemini's `parts`, or one of the program's own with its `systemPayload`: Claude
 /// Code's rows, which are like it otherwise, have neither.
 pub fn sniff(first_lines: &str) -> bool {
-    let is_record = |line: &str| match serde_json::from_str::<Value>(line) {
-        Ok(it) => {
-            let is_tree =
-                it["uuid"].is_string() && it.get("parentUuid").is_some() && it["sessionId"].is_string();
-            let own = it["message"]["parts"].is_array()
-                || it["type"] == "system" && it["systemPayload"].is_object();
-            is_tree && own && TYPES.iter().any(|kind| it["type"] == *kind)
-        }
-        // A line that is longer than what was given.
-        Err(_) => {
-            let roles = ["user", "model"].map(|it| format!("\"message\":{{\"role\":\"{it}\",\"parts\":["));
-            line.starts_with('{')
-                && line.contains("\"parentUuid\":")
-                && line.contains("\"sessionId\":")
-                && roles.iter().any(|it| line.contains(it))
-        }
-    };
-    // Few lines of other agents hold such a word, so few are parsed.
-    let may_be = |line: &&str| line.contains("\"parts\":[") || line.contains("\"systemPayload\":");
-    first_lines.trim_start_matches('\u{feff}').lines().map(str::trim).filter(may_be).any(is_record)
+    beginning::values(first_lines).any(|it| {
+        let is_whole = it["uuid"].is_string() && TYPES.iter().any(|kind| it["type"] == *kind);
+        let message = &it["message"];
+        // Of a line that is longer than what was given the type may not be seen.
+        let is_cut = matches!(message["role"].as_str(), Some("user" | "model"));
+        (is_whole || is_cut)
+            && it.get("parentUuid").is_some()
+            && it["sessionId"].is_string()
+            && (message["parts"].is_array() || it["type"] == "system" && it["systemPayload"].is_object())
+    })
 }
 
 /// Reads what a resume would send. Records that are broken or unknown become notes, as Qwen Code skips them.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::format::{Api, FormatRow};
-use crate::parse::document;
+use crate::parse::{beginning, document};
 use crate::wire::media_of_url;
 use crate::{Format, Note, Record, Session, Source};
 use history::error::{Error, ErrorKind, Result};
@@ -22,15 +22,14 @@ pub(crate) static ROW: FormatRow =
 /// Whether the first bytes, mended, are surely a trajectory: a first step with action and observation, or, without
 /// steps, a history whose messages name their agent.
 pub fn sniff(first_lines: &str) -> bool {
-    let Some(steps) = document::open(first_lines, "trajectory") else { return false };
-    if let Some(step) = steps.records.first() {
-        let step = document::object(first_lines, step.start);
-        return step.is_some_and(|it| it.get("action").is_some() && it.get("observation").is_some());
-    }
-    let history = document::open(first_lines, "history");
-    let first = history.as_ref().and_then(|it| it.records.first());
-    let first = first.and_then(|it| document::object(first_lines, it.start));
-    first.is_some_and(|it| it.get("role").is_some() && it.get("agent").is_some())
+    beginning::values(first_lines).next().is_some_and(|it| {
+        let has = |value: &Value, keys: [&str; 2]| keys.iter().all(|key| value.get(key).is_some());
+        match it["trajectory"].as_array().map(|it| it.first()) {
+            Some(Some(step)) => has(step, ["action", "observation"]),
+            Some(None) => has(&it["history"][0], ["role", "agent"]),
+            None => false,
+        }
+    })
 }
 
 /// Reads a trajectory. An element that is broken becomes a note.

@@ -47,12 +47,6 @@ pub fn member(text: &str, key: &str) -> Option<Range<usize>> {
     object(text, spans::start(text))?.get(key)
 }
 
-/// From the first element of the array under `key` on, which the text may cut off.
-pub fn from_first_element<'a>(text: &'a str, key: &str) -> Option<&'a str> {
-    let array = text.get(member(text, key)?)?.strip_prefix('[')?.trim_start();
-    array.starts_with('{').then_some(array)
-}
-
 /// Parses a span. The sentence says what it was expected to be.
 ///
 /// # Errors

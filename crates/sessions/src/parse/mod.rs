@@ -1,5 +1,6 @@
 //! From bytes to lines, JSON values and texts.
 
+pub(crate) mod beginning;
 pub(crate) mod cursor;
 pub mod document;
 pub mod lines;

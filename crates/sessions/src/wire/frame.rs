@@ -11,7 +11,7 @@ use history::error::{Error, ErrorKind, Result};
 use history::{Meta, json};
 
 /// Keys under which an object holds its messages, in the order in which they are looked for.
-const KEYS: [&str; 4] = ["messages", "input", "contents", "history"];
+pub(super) const KEYS: [&str; 4] = ["messages", "input", "contents", "history"];
 
 /// The outside of a document.
 pub(super) struct Frame {
@@ -22,7 +22,7 @@ pub(super) struct Frame {
 }
 
 /// Finds the array of messages; nothing if the text starts neither an array nor an object.
-pub(super) fn frame(text: &str) -> Option<Frame> {
+fn frame(text: &str) -> Option<Frame> {
     let start = spans::start(text);
     match text.as_bytes().get(start)? {
         b'[' => Some(Frame { fields: vec![], array: Some((String::new(), start)) }),

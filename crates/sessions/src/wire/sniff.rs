@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::frame::frame;
+use super::frame::KEYS;
 use super::string;
 use crate::Format;
-use crate::parse::spans;
+use crate::parse::beginning;
 
 /// Top-level keys of documents of other formats: Gemini CLI (`sessionId`, `projectHash`), OpenCode (`info`),
 /// SWE-agent (`trajectory`, `replay_config`), Claude Code and pi lines (`uuid`, `parentUuid`).
@@ -23,23 +23,14 @@ const LOOK_AT: usize = 200;
 /// and text: the key decides (`contents` Gemini, `input` Responses), then a top-level `system` (Anthropic), a
 /// message of role `system` (chat), content made of text blocks (Anthropic), and else it is chat.
 pub fn sniff(first: &str) -> Option<Format> {
-    let frame = frame(first)?;
-    if frame.fields.iter().any(|it| FOREIGN.contains(&it.0.as_str())) {
+    let document = beginning::values(first).next()?;
+    if FOREIGN.into_iter().any(|it| document.get(it).is_some()) {
         return None;
     }
-    let (key, array) = frame.array?;
-    let items = spans::items(first, array);
-    let whole = items.spans.iter().take(LOOK_AT);
-    let mut elements: Vec<Value> =
-        whole.map(|it| serde_json::from_str(&first[it.clone()]).unwrap_or_default()).collect();
-    if elements.len() < LOOK_AT
-        && let Some(start) = items.broken
-        && first[start..].starts_with('{')
-    {
-        elements.push(cut_object(first, start));
-    }
+    let key = KEYS.into_iter().find(|it| document[*it].is_array());
+    let elements = key.map_or(&document, |it| &document[it]).as_array()?;
     let (mut system, mut blocks, mut messages) = (false, false, elements.is_empty());
-    for it in &elements {
+    for it in elements.iter().take(LOOK_AT) {
         match clue(it) {
             Clue::Is(format) => return Some(format),
             Clue::Foreign => return None,
@@ -54,48 +45,14 @@ pub fn sniff(first: &str) -> Option<Format> {
     if !messages {
         return None;
     }
-    Some(match key.as_str() {
+    Some(match key.unwrap_or_default() {
         "contents" => Format::GEMINI,
         "input" => Format::OPENAI_RESPONSES,
-        _ if frame.fields.iter().any(|it| it.0 == "system" || it.0 == "anthropic_version") => {
-            Format::ANTHROPIC
-        }
+        _ if ["system", "anthropic_version"].iter().any(|it| document.get(it).is_some()) => Format::ANTHROPIC,
         _ if system => Format::OPENAI_CHAT,
         _ if blocks => Format::ANTHROPIC,
         _ => Format::OPENAI_CHAT,
     })
-}
-
-/// The fields of an object that the text cuts off, as far as they are complete.
-fn cut_object(text: &str, start: usize) -> Value {
-    let fields = spans::fields(text, start).fields.into_iter();
-    let fields = fields.map(|(key, span)| {
-        let value = serde_json::from_str(&text[span.clone()]);
-        (key, value.unwrap_or_else(|_| cut_value(text, span.start)))
-    });
-    Value::Object(fields.collect())
-}
-
-/// Of a cut array its whole elements, of a cut string nothing: enough to tell the shape.
-fn cut_value(text: &str, start: usize) -> Value {
-    match text.as_bytes().get(start) {
-        Some(b'"') => Value::String(String::new()),
-        Some(b'[') => {
-            let items = spans::items(text, start);
-            let whole = items.spans.into_iter().map(|it| serde_json::from_str(&text[it]).unwrap_or_default());
-            let mut out: Vec<Value> = whole.collect();
-            if let Some(at) = items.broken
-                && text[at..].starts_with('{')
-            {
-                let first = spans::fields(text, at).fields.into_iter();
-                let first =
-                    first.map(|(key, span)| (key, serde_json::from_str(&text[span]).unwrap_or_default()));
-                out.push(Value::Object(first.collect()));
-            }
-            Value::Array(out)
-        }
-        _ => Value::Null,
-    }
 }
 
 enum Clue {

@@ -29,6 +29,7 @@ pub use read::{read, scan};
 pub use write::write;
 
 use crate::format::{Api, FormatRow};
+use crate::parse::beginning;
 use crate::requests::each_row;
 
 pub(crate) static ROW: FormatRow = FormatRow {
@@ -81,32 +82,17 @@ pub use blocks::is_clients;
 /// Whether the first part of a file (about 64 KB, mended) surely is a Claude Code transcript: one of its lines is a
 /// row of the tree, or a side line that names what only Claude Code has.
 pub fn sniff(first_lines: &str) -> bool {
-    first_lines.trim_start_matches('\u{feff}').lines().map(str::trim).filter(|it| !it.is_empty()).any(
-        |line| {
-            match line::LineReader::new(None, 0).line(line.as_bytes()) {
-                Some(it) => match it.kind.as_deref() {
-                    Some(kind) if ROW_TYPES.contains(&kind) => {
-                        it.uuid.is_some()
-                            && (it.parent.is_some()
-                                || line.contains("\"parentUuid\"")
-                                || it.sidechain.is_some())
-                            && (it.message.is_some()
-                                || it.subtype.is_some()
-                                || !matches!(kind, "user" | "assistant"))
-                    }
-                    Some("summary") => it.leaf.is_some(),
-                    Some("file-history-snapshot") => line.contains("\"messageId\""),
-                    Some(kind) => SIDE_TYPES.contains(&kind) && it.session.is_some(),
-                    None => false,
-                },
-                // A first line longer than what was given.
-                None => {
-                    line.starts_with('{')
-                        && line.contains("\"parentUuid\":")
-                        && line.contains("\"isSidechain\":")
-                        && line.contains("\"type\":")
-                }
-            }
-        },
-    )
+    beginning::values(first_lines).any(|it| {
+        let has = |key: &str| it.get(key).is_some();
+        let in_tree = it["uuid"].is_string() && (has("parentUuid") || it["isSidechain"].is_boolean());
+        // The uuid stands at the end of a row, and often its type behind its message.
+        let is_cut = has("parentUuid") && has("isSidechain") && !has("uuid");
+        match it["type"].as_str() {
+            Some(kind) if ROW_TYPES.contains(&kind) => is_cut || in_tree,
+            Some("summary") => it["leafUuid"].is_string(),
+            Some("file-history-snapshot") => has("messageId"),
+            Some(kind) => SIDE_TYPES.contains(&kind) && it["sessionId"].is_string(),
+            None => is_cut && has("message"),
+        }
+    })
 }

@@ -13,12 +13,14 @@ mod usage;
 mod write;
 
 use crate::format::{Api, FormatRow};
+use crate::parse::beginning;
 use crate::parse::lines::Coverage;
 use crate::parse::raw::Fields;
 use crate::requests::each_row;
 use crate::{Format, Keep, Session, Source};
 use history::error::Result;
 use history::{History, Meta};
+use serde_json::Value;
 
 use replay::Replayed;
 use rollout::Rollout;
@@ -55,37 +57,22 @@ const LINES: [&str; 9] = [
 /// Whether the source surely is a rollout: a whole line of it is `{type, payload}` with a type of Codex's, or its
 /// first line is too long to be seen whole and begins like one.
 pub fn sniff(first_lines: &str) -> bool {
-    let is_line = |line: &str| {
-        Fields::of(line).is_some_and(|it| {
-            it.get("payload").is_some_and(|it| it.starts_with('{'))
-                && it.text("type").is_some_and(|it| LINES.contains(&it.as_str()))
-        })
-    };
-    let lines = || first_lines.lines().map(|it| it.trim_start_matches('\u{feff}').trim());
-    if lines().any(is_line) {
-        return true;
-    }
-    let head: String = lines().find(|it| !it.is_empty()).unwrap_or_default().chars().take(200).collect();
-    let head = head.replace(' ', "");
-    head.starts_with('{') && head.contains("\"type\":\"session_meta\"") && head.contains("\"payload\":{")
+    let is_line =
+        |it: Value| it["payload"].is_object() && it["type"].as_str().is_some_and(|it| LINES.contains(&it));
+    beginning::values(first_lines).any(is_line)
 }
 
 /// Whether it is a rollout of before lines had a `payload`: the first line is the session, items stand bare.
 pub fn is_before_payload(first_lines: &str) -> bool {
-    let mut lines = first_lines.lines().map(|it| it.trim_start_matches('\u{feff}').trim());
-    let first = lines.next().and_then(Fields::of);
-    let session = first.is_some_and(|it| {
-        it.text("id").is_some() && it.text("timestamp").is_some() && it.text("type").is_none()
-    });
-    let bare = |line: &str| {
-        Fields::of(line).is_some_and(|it| {
-            let item = it
-                .text("type")
-                .is_some_and(|it| it == "message" || it == "reasoning" || it.ends_with("_call"));
-            it.get("payload").is_none() && (item || it.text("record_type").is_some())
-        })
+    let mut lines = beginning::values(first_lines);
+    let is_session =
+        |it: Value| it["id"].is_string() && it["timestamp"].is_string() && !it["type"].is_string();
+    let is_bare = |it: Value| {
+        let kind = it["type"].as_str().unwrap_or_default();
+        let is_item = matches!(kind, "message" | "reasoning") || kind.ends_with("_call");
+        it.get("payload").is_none() && (is_item || it["record_type"].is_string())
     };
-    session && lines.any(bare)
+    lines.next().is_some_and(is_session) && lines.any(is_bare)
 }
 
 /// Reads what a resume would send.

@@ -15,8 +15,7 @@ mod repair;
 mod write;
 
 use crate::format::{Api, FormatRow};
-use crate::parse::document;
-use crate::parse::raw::Fields;
+use crate::parse::beginning;
 use crate::parse::texts::WHOLE;
 use crate::requests::{Collector, each_message, each_row, text, time};
 use crate::{Format, Keep, PastCompaction, Session, Source};
@@ -47,25 +46,15 @@ pub(crate) static ROW: FormatRow = FormatRow {
 /// Whether the source surely is a session of Gemini CLI: a line with `sessionId` and `projectHash`, as every journal
 /// has, or a document of its messages, whatever stands before them.
 pub fn sniff(first_lines: &str) -> bool {
-    let is_line = |line: &str| {
-        Fields::of(line).is_some_and(|it| {
-            it.text("sessionId").is_some() && it.text("projectHash").is_some() && it.get("type").is_none()
-        })
-    };
-    let text = first_lines.trim_start_matches('\u{feff}').trim_start();
-    if text.lines().any(is_line) {
-        return true;
-    }
-    let has = |name| document::member(text, name).is_some();
-    if has("sessionId") && has("projectHash") {
-        return !has("type");
-    }
-    let Some(first) = document::from_first_element(text, "messages") else { return false };
-    let kind = document::member(first, "type").and_then(|it| first.get(it)).unwrap_or_default();
-    let ours = ["user", "gemini", "info", "error", "warning"];
-    ours.iter().any(|it| kind.strip_prefix('"').is_some_and(|kind| kind.starts_with(&format!("{it}\""))))
-        && document::member(first, "content").is_some()
-        && document::member(first, "role").is_none()
+    beginning::values(first_lines).any(|it| {
+        if it["sessionId"].is_string() && it["projectHash"].is_string() {
+            return it.get("type").is_none();
+        }
+        let first = &it["messages"][0];
+        matches!(first["type"].as_str(), Some("user" | "gemini" | "info" | "error" | "warning"))
+            && first.get("content").is_some()
+            && first.get("role").is_none()
+    })
 }
 
 /// The journal, its live messages, and the compactions before the last.

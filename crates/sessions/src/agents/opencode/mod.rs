@@ -15,7 +15,7 @@ mod read;
 mod tests;
 
 use crate::format::{Api, FormatRow};
-use crate::parse::document;
+use crate::parse::beginning;
 use crate::requests::{Collector, each_message};
 use crate::{Format, Keep, Mode, Session, Source, Written};
 use element::usage;
@@ -45,22 +45,15 @@ pub const MARKER: &str = "What did we do so far?";
 /// Whether the first bytes, mended, are surely an export: `info` with a `ses…` id, or a first message with its
 /// `info` and `parts`, of which the last may be cut off.
 pub fn sniff(first_lines: &str) -> bool {
-    let id = document::member(first_lines, "info").and_then(|it| document::find(first_lines, it, &["id"]));
-    if id.and_then(|it| first_lines.get(it)).is_some_and(|it| it.starts_with("\"ses")) {
-        return true;
-    }
-    let Some(first) = document::from_first_element(first_lines, "messages") else { return false };
-    let has = |key| document::member(first, key);
-    match (has("info"), has("parts")) {
-        (Some(_), Some(_)) => true,
-        // Parts stand first and are too long to see behind them.
-        (None, Some(_)) => {
-            let part = document::from_first_element(first, "parts");
-            part.is_some_and(|it| document::member(it, "messageID").is_some())
-        }
-        (Some(info), None) => document::find(first, info, &["sessionID"]).is_some(),
-        (None, None) => false,
-    }
+    beginning::values(first_lines).next().is_some_and(|it| {
+        let first = &it["messages"][0];
+        let has = |key| first.get(key).is_some();
+        it["info"]["id"].as_str().is_some_and(|it| it.starts_with("ses"))
+            || has("info") && has("parts")
+            || first["info"].get("sessionID").is_some()
+            // Parts may stand first and be too long to see behind them.
+            || first["parts"][0].get("messageID").is_some()
+    })
 }
 
 /// Reads an export. An element that is broken becomes a note; a document that is cut off is read up to there.
