@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::ACK;
 use super::journal::{Journal, JournalEntry};
 use super::part::ReadPart;
-use super::record::{JournalItem, RecordDraft, is_snapshot};
+use super::record::{JournalItem, MessageDraft, Which, is_snapshot};
 use crate::Note;
 use history::{Kind, Message, Part, Role};
 
@@ -39,35 +39,13 @@ pub(super) struct JournalOrigin {
     pub(super) also: Vec<Range<u64>>,
 }
 
-/// What of a record a message is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Which {
-    User,
-    /// What the model said and called.
-    Model,
-    /// The results that stand in a model record.
-    Results,
-}
-
 /// All live messages. What cannot be read becomes a note. Where they came from only if it is asked.
 pub(super) fn converted(journal: &mut Journal, origins: bool) -> Vec<LiveMessage> {
     let mut all = Messages { origins, ..Messages::default() };
     for mut entry in std::mem::take(&mut journal.entries) {
-        match std::mem::take(&mut entry.item.draft) {
-            RecordDraft::Nothing => {}
-            RecordDraft::User { parts, kind, snapshot, summary } => {
-                let said = MessageInfo { role: Which::User, kind, snapshot, summary };
-                all.push(&entry, parts, said);
-            }
-            RecordDraft::Model { parts, kind, results } => {
-                all.answered.clear();
-                let said = |role| MessageInfo { role, kind, snapshot: false, summary: false };
-                all.push(&entry, parts, said(Which::Model));
-                all.push(&entry, results, said(Which::Results));
-            }
-            RecordDraft::Unknown(what) => {
-                journal.notes.push(Note { line: journal.line_of(entry.item.record), what });
-            }
+        match std::mem::replace(&mut entry.item.drafts, Ok(Vec::new())) {
+            Ok(drafts) => drafts.into_iter().for_each(|it| all.push(&entry, it)),
+            Err(what) => journal.notes.push(Note { line: journal.line_of(entry.item.record), what }),
         }
     }
     all.live
@@ -81,25 +59,20 @@ struct Messages {
     origins: bool,
 }
 
-/// What is known of a message besides its parts.
-#[derive(Clone, Copy)]
-struct MessageInfo {
-    role: Which,
-    kind: Option<Kind>,
-    snapshot: bool,
-    summary: bool,
-}
-
 impl Messages {
     /// Adds a message, without the responses that the turn already has.
-    fn push(&mut self, entry: &JournalEntry, mut pieces: Vec<ReadPart>, said: MessageInfo) {
+    fn push(&mut self, entry: &JournalEntry, draft: MessageDraft) {
         let item = &entry.item;
+        let MessageDraft { role, parts: mut pieces, kind, snapshot, summary } = draft;
+        let model = role == Which::Model;
+        if model {
+            self.answered.clear();
+        }
         self.drop_repeated(&mut pieces, item);
         // What is left besides repetitions may be nothing that the client would send.
-        if pieces.is_empty() || (said.role == Which::User && pieces.iter().all(|it| it.blank)) {
+        if pieces.is_empty() || (role == Which::User && pieces.iter().all(|it| it.blank)) {
             return;
         }
-        let model = said.role == Which::Model;
         let frame = if model { r#"{"role":"model","parts":[]}"# } else { r#"{"role":"user","parts":[]}"# };
         let commas = pieces.len() as u64 - 1;
         let wire_len = frame.len() as u64 + commas + pieces.iter().map(|it| it.len).sum::<u64>();
@@ -121,12 +94,12 @@ impl Messages {
             last.message.kind = Kind::Summary;
         }
         let before = self.live.last().map(|it| &it.message);
-        let kind = match (said.role, said.kind) {
+        let kind = match (role, kind) {
             // What stands beside a tool's response is the tool's, not the user's words.
             (Which::User | Which::Results, None) if is_beside(&parts) => Kind::Context,
             (Which::Results, _) => Kind::Said,
             (_, Some(kind)) => kind,
-            (_, None) => told_kind(before, model, &parts, said.summary),
+            (_, None) => told_kind(before, model, &parts, summary),
         };
         let message = Message {
             from: Some(self.live.len() as u32),
@@ -136,7 +109,7 @@ impl Messages {
             wire_len: u32::try_from(wire_len).ok(),
             ..Message::new(if model { Role::Assistant } else { Role::User }, kind, parts)
         };
-        self.live.push(LiveMessage { message, role: said.role, snapshot: said.snapshot, origin });
+        self.live.push(LiveMessage { message, role, snapshot, origin });
     }
 
     /// Takes out the responses that the turn already has; where each stands first, it is noted that it is here too.

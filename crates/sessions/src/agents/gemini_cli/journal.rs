@@ -8,7 +8,7 @@ use foldhash::{HashMap, HashSet};
 
 use super::line::{JournalLine, ReadItem, Seen, Set};
 use super::part::{RecordReader, Wanted};
-use super::record::{JournalItem, RecordDraft};
+use super::record::JournalItem;
 use crate::parse::cursor::Cursor;
 use crate::parse::lines;
 use crate::parse::raw::{Fields, list, place, text};
@@ -108,8 +108,7 @@ impl Journal {
         if journal.model.is_none() {
             return Self::of(source, wanted);
         }
-        let unknown = |it: &JournalEntry| matches!(it.item.draft, RecordDraft::Unknown(_));
-        if !journal.notes.is_empty() || journal.entries.iter().any(unknown) {
+        if !journal.notes.is_empty() || journal.entries.iter().any(|it| it.item.drafts.is_err()) {
             let by = lines::each_line_in(source, 0..seen.from, |_, _, _| Ok(true))?;
             journal.notes.iter_mut().for_each(|it| it.line += by);
             journal.blank_lines.iter_mut().for_each(|it| it.1 += by);
@@ -370,7 +369,7 @@ impl Backwards {
             for item in line.items_mut().rev() {
                 let new = item.id.as_ref().is_some_and(|id| self.later.insert(id.clone()));
                 if self.replaced || !new {
-                    item.draft = RecordDraft::Nothing;
+                    item.drafts = Ok(Vec::new());
                 }
             }
             match line {

@@ -41,8 +41,9 @@ pub(super) struct JournalItem {
     pub(super) workspace: Option<Box<str>>,
     /// Its text, if it is a summary.
     pub(super) summary: Option<Box<str>>,
-    /// What it is sent as; nothing once it is known that another record stands in its place.
-    pub(super) draft: RecordDraft,
+    /// The messages it is sent as, or what is wrong with it; none once it is known that another record stands in its
+    /// place.
+    pub(super) drafts: Result<Vec<MessageDraft>, String>,
 }
 
 /// What was reported with a record.
@@ -77,26 +78,27 @@ pub(crate) fn usage(tokens: &serde_json::Value) -> Usage {
     Reported::of(|key| tokens[key].as_u64()).usage.unwrap_or_default()
 }
 
-/// What a record is sent as.
-#[derive(Debug, Default)]
-pub(super) enum RecordDraft {
-    /// Nothing: it is only shown, or made anew at each start.
-    #[default]
-    Nothing,
-    /// A message of the user's.
-    User {
-        parts: Vec<ReadPart>,
-        /// What the record says of its kind.
-        kind: Option<Kind>,
-        /// A text of it speaks of a snapshot.
-        snapshot: bool,
-        /// A text of it is a summary by Gemini CLI.
-        summary: bool,
-    },
-    /// A turn of the model's: what it said, of which nothing is sent if it only thought, and the results of its calls.
-    Model { parts: Vec<ReadPart>, kind: Option<Kind>, results: Vec<ReadPart> },
-    /// What is wrong with it.
-    Unknown(String),
+/// A message that a record is sent as. A turn of the model's is two, of which the first may be empty.
+#[derive(Debug)]
+pub(super) struct MessageDraft {
+    pub(super) role: Which,
+    pub(super) parts: Vec<ReadPart>,
+    /// What the record says of its kind.
+    pub(super) kind: Option<Kind>,
+    /// It is the user's, and a text of it speaks of a snapshot.
+    pub(super) snapshot: bool,
+    /// It is the user's, and a text of it is a summary by Gemini CLI.
+    pub(super) summary: bool,
+}
+
+/// What of a record a message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Which {
+    User,
+    /// What the model said and called.
+    Model,
+    /// The results that stand in a model record.
+    Results,
 }
 
 /// Begin and end of a summary as Gemini CLI knows its own: its next compression merges it into the new one.
@@ -184,11 +186,11 @@ impl RecordReader<'_> {
         let is_summary = is_snapshot(shown);
         let filled = found.content.filled;
         let kind = ours.and_then(Kind::find).filter(|it| *it != Kind::Said);
-        let (kept, draft) = match found.kind.as_deref() {
+        let (kept, drafts) = match found.kind.as_deref() {
             Some("user") => {
                 let ignored = starts_ignored(shown);
-                let draft = if ignored || shown.trim().is_empty() {
-                    RecordDraft::Nothing
+                let drafts = if ignored || shown.trim().is_empty() {
+                    Vec::new()
                 } else {
                     let mut parts = found.content.parts;
                     // What stands beside a tool's response is the tool's.
@@ -199,20 +201,21 @@ impl RecordReader<'_> {
                         *text = self.texts.of(inner);
                     }
                     let snapshot = own && shown.contains(SNAPSHOT_TAG);
-                    RecordDraft::User { parts: ready(parts), kind, snapshot, summary: is_summary }
+                    let (role, parts) = (Which::User, ready(parts));
+                    vec![MessageDraft { role, parts, kind, snapshot, summary: is_summary }]
                 };
-                (filled && !ignored, draft)
+                (filled && !ignored, Ok(drafts))
             }
             Some("gemini") => {
                 let kept = filled || !found.calls.is_empty() || found.thinks;
-                (kept, turn(found.content, found.thinks, found.calls, found.results, kind))
+                (kept, Ok(turn(found.content, found.thinks, found.calls, found.results, kind)))
             }
-            Some("info" | "error" | "warning") => (false, RecordDraft::Nothing),
+            Some("info" | "error" | "warning") => (false, Ok(Vec::new())),
             other => {
                 let what = format!(
                     "expected a message of type user, gemini or info, found {other:?}; it is not sent"
                 );
-                (false, RecordDraft::Unknown(what))
+                (false, Err(what))
             }
         };
         JournalItem {
@@ -226,7 +229,7 @@ impl RecordReader<'_> {
             context: shown.trim_start().starts_with(CONTEXT),
             workspace: workspace(shown).map(Into::into),
             summary: (ours == Some("summary") || is_summary).then(|| shown.into()),
-            draft,
+            drafts,
         }
     }
 
@@ -300,7 +303,7 @@ fn turn(
     calls: Vec<ReadPart>,
     results: Vec<ReadPart>,
     kind: Option<Kind>,
-) -> RecordDraft {
+) -> Vec<MessageDraft> {
     let is_call = |it: &ReadPart| matches!(it.part, Part::Call(_));
     let mut parts = if content.filled { content.parts } else { Vec::new() };
     let has_thoughts = parts.iter().any(|it| it.is_thought);
@@ -313,7 +316,7 @@ fn turn(
     let thinks = if whole { has_thoughts } else { thinks };
     // A model turn that was thoughts only is still a turn for the client, but nothing of it is sent.
     if parts.is_empty() && !thinks {
-        return RecordDraft::Nothing;
+        return Vec::new();
     }
     // The client signs the first call of a turn whose thoughts it takes out.
     if thinks
@@ -323,7 +326,15 @@ fn turn(
         first.len += r#","thoughtSignature":"""#.len() as u64 + NO_SIGNATURE.len() as u64;
         first.raw.iter_mut().for_each(|it| set(it, "thoughtSignature", NO_SIGNATURE));
     }
-    RecordDraft::Model { parts: ready(parts), kind, results: ready(results) }
+    let both = [(Which::Model, parts), (Which::Results, results)];
+    both.map(|(role, parts)| MessageDraft {
+        role,
+        parts: ready(parts),
+        kind,
+        snapshot: false,
+        summary: false,
+    })
+    .into()
 }
 
 /// Calls and responses without an id get one from name and number, the same on both sides, as the client does it.
@@ -404,23 +415,15 @@ mod tests {
         Cursor::mended(json.as_bytes(), |it| reader.message(it, 7)).and_then(Result::ok)
     }
 
-    fn pieces(draft: RecordDraft) -> (Vec<ReadPart>, Vec<ReadPart>) {
-        match draft {
-            RecordDraft::User { parts, .. } => (parts, Vec::new()),
-            RecordDraft::Model { parts, results, .. } => (parts, results),
-            RecordDraft::Nothing | RecordDraft::Unknown(_) => Default::default(),
-        }
-    }
-
     /// The JSON of what is sent; each part is as long as it says.
     fn sent(json: &str) -> String {
-        let (parts, results) = pieces(look(json).unwrap().draft);
+        let drafts = look(json).unwrap().drafts.unwrap_or_default();
         let json = |it: &ReadPart| {
             let json = history::json::compact(it.raw.as_deref().unwrap());
             assert_eq!(it.len, TextSize::of(&json).utf16, "{json}");
             json
         };
-        parts.iter().chain(&results).map(json).collect::<Vec<_>>().join(" ")
+        drafts.iter().flat_map(|it| &it.parts).map(json).collect::<Vec<_>>().join(" ")
     }
 
     fn user(content: &str) -> String {
@@ -495,7 +498,7 @@ mod tests {
         .unwrap();
         assert_eq!((item.id.as_deref(), item.time, item.model, item.kept), (Some("i"), None, None, true));
         assert_eq!(item.reported.map(|it| (it.total, it.usage)), Some((Some(12), None)));
-        let parts: Vec<Part> = pieces(item.draft).0.into_iter().map(|it| it.part).collect();
+        let parts: Vec<Part> = item.drafts.unwrap().remove(0).parts.into_iter().map(|it| it.part).collect();
         let raw = r#"{"text":"x","text":7}"#.into();
         let opaque = Part::Opaque(Opaque { api: API.into(), kind: "text".into(), raw });
         assert_eq!(parts, [opaque, Part::Text("y".into())]);
@@ -511,7 +514,7 @@ mod tests {
             r#"[" ",{"text":" /compress"}]"#,
             r#"[{"text":"<session_"},{"text":"context>"}]"#,
         ] {
-            assert!(matches!(look(&user(content)).unwrap().draft, RecordDraft::Nothing), "{content}");
+            assert!(look(&user(content)).unwrap().drafts.unwrap().is_empty(), "{content}");
         }
         assert_eq!(sent(&user(&format!(r#"[{ANSWER},"/x"]"#))), format!(r#"{ANSWER} {{"text":"/x"}}"#));
         let context = r#""<session_context>\n**Workspace Directories:**\n  - /w\n""#;
@@ -519,7 +522,7 @@ mod tests {
         assert_eq!((item.context, item.kept, item.workspace.as_deref()), (true, false, Some("/w")));
         for kind in ["\"info\"", "5"] {
             let item = look(&format!(r#"{{"id":"i","type":{kind},"content":"x"}}"#)).unwrap();
-            assert_eq!((item.kept, pieces(item.draft).0.len()), (false, 0));
+            assert_eq!((item.kept, item.drafts.unwrap_or_default().len()), (false, 0));
         }
     }
 
@@ -531,10 +534,9 @@ mod tests {
         {
             let item = look(&format!(r#"{{"id":"i","type":"user","content":{text}{ours}}}"#)).unwrap();
             assert!(item.summary.is_some_and(|it| it.starts_with(SNAPSHOT.0)));
-            let RecordDraft::User { parts, summary: true, snapshot: true, .. } = item.draft else {
-                panic!("{ours}")
-            };
-            assert_eq!(parts[0].part, Part::Text(expected.into()));
+            let [said] = &item.drafts.unwrap()[..] else { panic!("{ours}") };
+            assert!(said.summary && said.snapshot);
+            assert_eq!(said.parts[0].part, Part::Text(expected.into()));
         }
     }
 
@@ -543,7 +545,7 @@ mod tests {
         let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
         let item =
             look(&user(&format!(r#"[{{"functionCall":{{"id":"c","args":{deep}}}}},{deep}]"#))).unwrap();
-        let parts = pieces(item.draft).0;
+        let parts = item.drafts.unwrap().remove(0).parts;
         assert!(matches!(&parts[0].part, Part::Call(call) if call.input.as_str() == deep));
         assert!(matches!(&parts[1].part, Part::Opaque(it) if it.raw.as_str() == deep));
         assert!(parts.iter().all(|it| it.raw.is_none()));

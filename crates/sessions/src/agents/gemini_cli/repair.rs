@@ -75,11 +75,8 @@ pub(super) fn journal(source: &dyn Source, found: &mut Findings<'_>) -> Result<(
         } else if let (Some(id), Some(kind)) = (fields.text("id"), fields.text("type")) {
             match ids.get(&hash(id.as_bytes())) {
                 Some(other) if *other != kind => {
-                    found.note(
-                        Damage::DuplicateId,
-                        record.at,
-                        format!("id {id} of a {other} and a {kind} message"),
-                    );
+                    let what = format!("id {id} of a {other} and a {kind} message");
+                    found.note(Damage::DuplicateId, record.at, what);
                     let content = format!("{kind} {}", fields.text("timestamp").unwrap_or_default());
                     let new = derive::uuid(derive::digest(&id, "repair", 0, &content));
                     ids.insert(hash(new.as_bytes()), kind);

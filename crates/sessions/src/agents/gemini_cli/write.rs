@@ -6,8 +6,9 @@ use std::ops::Range;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::convert::{JournalOrigin, LiveMessage, Which, read_kind};
+use super::convert::{JournalOrigin, LiveMessage, read_kind};
 use super::part::API;
+use super::record::Which;
 use super::record::{SNAPSHOT, starts_ignored};
 use super::{KIND_FIELD, Read};
 use crate::agents::foreign;
@@ -237,6 +238,12 @@ impl Writer<'_> {
         Some((live, live.origin.as_ref()?))
     }
 
+    /// The record that a message is this part of: where it stands, its id, and whether the message is as it was.
+    fn own(&self, message: &Message, role: Which) -> Option<(Range<u64>, String, bool)> {
+        let (live, it) = self.origin(message).filter(|(it, _)| it.role == role)?;
+        Some((it.at.clone(), it.record_id.to_string(), live.message.parts == message.parts))
+    }
+
     /// The record's own id if it is still free, else one made for this place.
     fn id(&mut self, own: Option<String>, message: &Message, index: usize) -> String {
         if let Some(own) = own.filter(|it| !self.ids.contains(it)) {
@@ -249,13 +256,9 @@ impl Writer<'_> {
     }
 
     fn user(&mut self, message: &Message, kind: Option<&str>, index: usize) -> Result<String> {
-        let origin = self.origin(message);
-        let own = origin.filter(|(it, _)| it.role == Which::User);
-        let own = own.map(|(_, it)| (it.at.clone(), it.record_id.to_string()));
-        let unchanged = origin.is_some_and(|(it, _)| it.message.parts == message.parts);
+        let own = self.own(message, Which::User);
         let mut parts: Vec<Value> = message.parts.iter().filter_map(|it| self.part(it, message)).collect();
-        if let Some((at, id)) = &own
-            && unchanged
+        if let Some((at, id, true)) = &own
             && !self.ids.contains(id)
         {
             let text = self.source.text(at.clone())?;
@@ -284,7 +287,7 @@ impl Writer<'_> {
             kind = Some("summary");
         }
         let at = derive::time(message.at.unwrap_or(self.ms));
-        let id = self.id(own.map(|(_, id)| id), message, index);
+        let id = self.id(own.map(|it| it.1), message, index);
         let mut record = json!({ "id": id, "timestamp": at, "type": "user", "content": parts });
         if let Some(kind) = kind {
             text_json::set(&mut record, KIND_FIELD, kind);
@@ -314,9 +317,7 @@ impl Writer<'_> {
         index: usize,
     ) -> Result<(String, bool)> {
         let results: Vec<(String, Vec<Value>)> = answers.map(|it| self.results(it)).unwrap_or_default();
-        let own = self.origin(message).filter(|(it, _)| it.role == Which::Model);
-        let own = own
-            .map(|(live, it)| (it.at.clone(), it.record_id.to_string(), live.message.parts == message.parts));
+        let own = self.own(message, Which::Model);
         if let Some((at, id, true)) = &own
             && !self.ids.contains(id)
         {
@@ -339,7 +340,7 @@ impl Writer<'_> {
                         "timestamp": at, "result": embedded.next().flatten() })
             })
             .collect();
-        let id = self.id(own.map(|(_, id, _)| id), message, index);
+        let id = self.id(own.map(|it| it.1), message, index);
         let mut record = json!({ "id": id, "timestamp": at, "type": "gemini", "content": parts });
         if !tools.is_empty() {
             text_json::set(&mut record, "toolCalls", tools);
