@@ -33,24 +33,18 @@ struct Rules {
 }
 
 fn rules(api: Api) -> Rules {
+    let rules =
+        Rules { alternates: false, id_max: 64, id_plain: false, name_max: 64, name_starts_plain: false };
     match api {
         // `^[a-zA-Z0-9_-]+$` for ids is in the API's own error; names in its reference ("Tool use"). No longest id is
         // documented, nor for Gemini; 128 is ours.
-        Api::Anthropic => {
-            Rules { alternates: true, id_max: 128, id_plain: true, name_max: 128, name_starts_plain: false }
-        }
+        Api::Anthropic => Rules { alternates: true, id_max: 128, id_plain: true, name_max: 128, ..rules },
         // "Expected a string with maximum length 40" (and 64 for names) in the API's own errors.
-        Api::OpenAiChat => {
-            Rules { alternates: false, id_max: 40, id_plain: false, name_max: 64, name_starts_plain: false }
-        }
+        Api::OpenAiChat => Rules { id_max: 40, ..rules },
         // "Invalid 'input[..].call_id': ... maximum length 64".
-        Api::OpenAiResponses => {
-            Rules { alternates: false, id_max: 64, id_plain: false, name_max: 64, name_starts_plain: false }
-        }
+        Api::OpenAiResponses => rules,
         // "Must start with a letter or an underscore", at most 64 (`FunctionDeclaration.name`).
-        Api::Gemini => {
-            Rules { alternates: true, id_max: 128, id_plain: false, name_max: 64, name_starts_plain: true }
-        }
+        Api::Gemini => Rules { alternates: true, id_max: 128, name_starts_plain: true, ..rules },
     }
 }
 
@@ -477,6 +471,6 @@ fn tool_name(name: &str, rules: &Rules) -> Arc<str> {
 }
 
 /// Ids of the calls in messages of ours that take text, for writing their outputs.
-pub(super) fn freeform_ids(messages: &[Message]) -> BTreeSet<Arc<str>> {
+pub(crate) fn freeform_ids(messages: &[Message]) -> BTreeSet<Arc<str>> {
     messages.iter().flat_map(Message::calls).filter(|it| it.freeform).map(|it| it.id.clone()).collect()
 }

@@ -24,6 +24,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+pub(crate) use self::fit::freeform_ids;
 pub use self::sniff::sniff;
 pub use self::write::write;
 
@@ -126,7 +127,7 @@ pub fn messages(after: &History, api: Format) -> (Vec<u8>, Vec<String>) {
 pub fn messages_of(after: &History, source: Option<Format>, api: Format) -> (Vec<u8>, Vec<String>) {
     let api = api.0.api;
     let (messages, warnings) = fit::fit(after.messages(), api, source.and_then(signer));
-    let freeform = fit::freeform_ids(&messages);
+    let freeform = freeform_ids(&messages);
     let elements = messages.iter().flat_map(|it| api.elements(it, &|id| freeform.contains(id)));
     let mut out = vec![b'['];
     for (number, element) in elements.enumerate() {

@@ -1,5 +1,6 @@
 //! What response items are to Codex, and a message as response items.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -119,11 +120,11 @@ pub fn is_contextual(text: &str) -> bool {
     text.ends_with(&close)
 }
 
-/// A message as response items that Codex accepts in a `replacement_history`. `freeform` tells whether the call that
-/// an output answers was one. Parts that this API does not have are named in `warnings`.
+/// A message as response items that Codex accepts in a `replacement_history`. `freeform` are the ids of the
+/// calls that take text. Parts that this API does not have are named in `warnings`.
 pub(super) fn items(
     message: &Message,
-    freeform: &dyn Fn(&str) -> bool,
+    freeform: &BTreeSet<Arc<str>>,
     warnings: &mut Vec<String>,
 ) -> Vec<String> {
     let mut out = Vec::new();
@@ -179,7 +180,11 @@ pub(super) fn items(
             }
             Part::Output(it) => {
                 flush(&mut said, &mut out);
-                let tag = if freeform(&it.id) { "custom_tool_call_output" } else { "function_call_output" };
+                let tag = if freeform.contains(&it.id) {
+                    "custom_tool_call_output"
+                } else {
+                    "function_call_output"
+                };
                 let (id, value) = (quoted(&it.id), output_value(it));
                 out.push(format!(r#"{{"type":"{tag}","call_id":{id},"output":{value}}}"#));
             }

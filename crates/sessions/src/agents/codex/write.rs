@@ -1,6 +1,6 @@
 //! Writing: outputs replaced where they stand, a native compaction appended, or a new thread that starts with one.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::items::{FROM_AGENT, Live, NOT_SENT, is_task, items, kind_of, output_value};
 use super::replay::Replayed;
@@ -12,6 +12,7 @@ use crate::{Format, Keep, Mode, Piece, Session, Source, Written, changed_outputs
 use history::error::{Error, ErrorKind, Result};
 use history::json;
 use history::{History, Kind, Message, Part, Role, Text};
+use serde_json::json;
 
 /// Writes `after` back. `session` is what [`read`](super::read) gave for `source`.
 ///
@@ -86,36 +87,24 @@ struct Change<'a> {
 /// What a `compacted` line says.
 #[derive(Default)]
 struct CompactedRow {
-    /// Its payload, without window fields.
     message: String,
     history: Vec<String>,
     kinds: BTreeMap<usize, Kind>,
     /// Codex's own estimate of the new context: a quarter of the bytes.
     tokens: u64,
-    windows: Option<Windows>,
-    number: u64,
+    /// The number and the ids by which Codex knows its context windows, as fields.
+    windows: String,
     /// What of the history it cannot carry.
     warnings: Vec<String>,
 }
 
-/// The ids by which Codex numbers its context windows.
-struct Windows {
-    first: String,
-    previous: String,
-    this: String,
-}
+/// The window fields of a new thread.
+const FIRST_WINDOW: &str = r#","window_number":1"#;
 
 impl CompactedRow {
     fn of(change: &Change<'_>) -> Result<Self> {
         let Change { source, session, rollout, replayed, after, .. } = *change;
-        let freeform: HashSet<&str> = after
-            .messages()
-            .iter()
-            .flat_map(Message::calls)
-            .filter(|it| it.freeform)
-            .map(|it| &*it.id)
-            .collect();
-        let freeform = |id: &str| freeform.contains(id);
+        let freeform = wire::freeform_ids(after.messages());
         let mut row = Self { message: summary_of(after), ..Self::default() };
         let context: Vec<&Message> = match rollout.turn_context {
             Some(_) => missing_context(replayed, after),
@@ -133,18 +122,8 @@ impl CompactedRow {
         }
         let system = session.history.meta.system.as_ref().map_or(0, |it| it.weight().bytes.div_ceil(4));
         row.tokens = system + row.history.iter().map(|it| it.len().div_ceil(4) as u64).sum::<u64>();
-        (row.number, row.windows) = windows(change, &row.message)?;
+        row.windows = windows(change, &row.message)?;
         Ok(row)
-    }
-
-    /// The same for a thread that nothing came before.
-    fn first(after: &History) -> Self {
-        let mut row = Self { message: summary_of(after), number: 1, ..Self::default() };
-        for it in after.messages() {
-            let new = items(it, &|_| false, &mut row.warnings);
-            row.add(it, new);
-        }
-        row
     }
 
     /// Adds a message, as these items; its kind stands beside them where the reader would not see it.
@@ -157,20 +136,8 @@ impl CompactedRow {
     }
 
     fn payload(&self) -> String {
-        let mut out = format!(
-            r#"{{"message":{},"replacement_history":{}"#,
-            quoted(&self.message),
-            array(&self.history)
-        );
-        out.push_str(&format!(r#","window_number":{}"#, self.number));
-        if let Some(it) = &self.windows {
-            out.push_str(&format!(
-                r#","first_window_id":{},"previous_window_id":{},"window_id":{}"#,
-                quoted(&it.first),
-                quoted(&it.previous),
-                quoted(&it.this)
-            ));
-        }
+        let (message, history, windows) = (quoted(&self.message), array(&self.history), &self.windows);
+        let mut out = format!(r#"{{"message":{message},"replacement_history":{history}{windows}"#);
         if !self.kinds.is_empty() {
             let kinds: BTreeMap<String, &str> =
                 self.kinds.iter().map(|(at, kind)| (at.to_string(), kind.name())).collect();
@@ -238,7 +205,7 @@ fn copied(source: &dyn Source, live: &Live, new: &Message) -> Result<Option<Stri
     Ok(Some(fields.with(&changes)))
 }
 
-fn windows(change: &Change<'_>, summary: &str) -> Result<(u64, Option<Windows>)> {
+fn windows(change: &Change<'_>, summary: &str) -> Result<String> {
     let Change { source, session, rollout, ms, .. } = *change;
     let payload = |number: Option<u32>| number.map_or(Ok(String::new()), |it| rollout.text(source, it));
     let (last, first) = (payload(rollout.last_compacted)?, payload(rollout.session_meta)?);
@@ -249,16 +216,16 @@ fn windows(change: &Change<'_>, summary: &str) -> Result<(u64, Option<Windows>)>
     let number = number.unwrap_or(session.past.len() as u64) + 1;
     let opened = first.and_then(|it| it.object("context_window")).and_then(|it| it.text("window_id"));
     let said = |key| last.as_ref().and_then(|it| it.text(key));
-    let previous = said("window_id").or_else(|| opened.clone());
-    let windows = previous.map(|previous| {
+    let mut out = format!(r#","window_number":{number}"#);
+    if let Some(previous) = said("window_id").or_else(|| opened.clone()) {
         let id = session.history.meta.session.as_deref().unwrap_or_default();
-        Windows {
-            first: said("first_window_id").or(opened).unwrap_or_else(|| previous.clone()),
-            this: derive::uuid_v7(ms, derive::digest(id, "window", number as usize, summary)),
-            previous,
+        let first = said("first_window_id").or(opened).unwrap_or_else(|| previous.clone());
+        let this = derive::uuid_v7(ms, derive::digest(id, "window", number as usize, summary));
+        for (key, id) in [("first_window_id", first), ("previous_window_id", previous), ("window_id", this)] {
+            out.push_str(&format!(r#","{key}":{}"#, quoted(&id)));
         }
-    });
-    Ok((number, windows))
+    }
+    Ok(out)
 }
 
 /// The lines of a compaction, each with its line break.
@@ -266,10 +233,8 @@ fn lines(change: &Change<'_>, compaction: &CompactedRow, mut ordinal: Option<u64
     let Change { source, rollout, ms, .. } = *change;
     let mut out = String::new();
     let mut line = |tag: &str, payload: &str| {
-        let number = ordinal.map_or(String::new(), |it| format!(r#""ordinal":{it},"#));
+        out.push_str(&self::line(ms, ordinal, tag, payload));
         ordinal = ordinal.map(|it| it + 1);
-        let at = quoted(&derive::time(ms));
-        out.push_str(&format!("{{\"timestamp\":{at},{number}\"type\":\"{tag}\",\"payload\":{payload}}}\n"));
     };
     line("compacted", &compaction.payload());
     for (tag, number) in [("world_state", rollout.world_state), ("turn_context", rollout.turn_context)] {
@@ -294,6 +259,12 @@ fn lines(change: &Change<'_>, compaction: &CompactedRow, mut ordinal: Option<u64
     Ok(out)
 }
 
+fn line(ms: i64, ordinal: Option<u64>, tag: &str, payload: &str) -> String {
+    let at = quoted(&derive::time(ms));
+    let number = ordinal.map_or(String::new(), |it| format!(r#""ordinal":{it},"#));
+    format!("{{\"timestamp\":{at},{number}\"type\":\"{tag}\",\"payload\":{payload}}}\n")
+}
+
 /// A `token_count` that says, as after Codex's own compaction, that nothing was sent yet and how large it is now.
 fn counted(payload: &Fields, tokens: u64) -> Option<String> {
     let info = payload.object("info")?;
@@ -312,9 +283,9 @@ fn counted(payload: &Fields, tokens: u64) -> Option<String> {
 fn fresh(session: &Session, after: &History) -> Written {
     let meta = &after.meta;
     let ms = meta.times.map_or(0, |(_, last)| last + 1);
-    let at = quoted(&derive::time(ms));
     let first_prompt = after.messages().iter().find(|it| it.is_prompt()).map(Message::plain);
-    let mut messages = Vec::new();
+    let (message, windows) = (summary_of(after), FIRST_WINDOW.to_owned());
+    let mut row = CompactedRow { message, windows, ..CompactedRow::default() };
     for message in after.messages() {
         let mut message = foreign(message);
         for part in &mut message.parts {
@@ -324,25 +295,20 @@ fn fresh(session: &Session, after: &History) -> Written {
                 call.freeform = false;
             }
         }
-        messages.push(message);
+        let new = items(&message, &BTreeSet::new(), &mut row.warnings);
+        row.add(&message, new);
     }
-    let compaction = CompactedRow::first(&History::new(messages, meta.clone()));
-    let mut lines =
-        format!("{{\"timestamp\":{at},\"type\":\"compacted\",\"payload\":{}}}\n", compaction.payload());
+    let mut lines = line(ms, None, "compacted", &row.payload());
     if let Some(said) = first_prompt {
         // The list of sessions shows a thread by its first user message.
-        let said = quoted(&said);
-        lines.push_str(&format!(
-            "{{\"timestamp\":{at},\"type\":\"event_msg\",\"payload\":{{\"type\":\"user_message\",\"message\":{said},\"images\":[]}}}}\n"
-        ));
+        let payload = json!({"type": "user_message", "message": said, "images": []});
+        lines += &line(ms, None, "event_msg", &payload.to_string());
     }
     let id = thread_id(session, ms, &lines);
-    let cwd = quoted(meta.cwd.as_deref().unwrap_or("/"));
-    let first = format!(
-        "{{\"timestamp\":{at},\"type\":\"session_meta\",\"payload\":{{\"id\":{},\"timestamp\":{at},\"cwd\":{cwd},\"originator\":\"epitome\",\"cli_version\":\"0.169.0\",\"source\":\"exec\"}}}}\n",
-        quoted(&id)
-    );
-    thread(ms, id, first + &lines, compaction.warnings)
+    let payload = json!({"id": id, "timestamp": derive::time(ms), "cwd": meta.cwd.as_deref().unwrap_or("/"),
+        "originator": "epitome", "cli_version": "0.169.0", "source": "exec"});
+    let first = line(ms, None, "session_meta", &payload.to_string());
+    thread(ms, id, first + &lines, row.warnings)
 }
 
 /// The id of a new thread that is made of a session.
@@ -367,7 +333,7 @@ fn new_thread(change: &Change<'_>) -> Result<Written> {
     };
     let mut compaction = CompactedRow::of(change)?;
     // A new thread opens its own windows.
-    (compaction.number, compaction.windows) = (1, None);
+    compaction.windows = FIRST_WINDOW.to_owned();
     let id = thread_id(session, ms, &compaction.payload());
     let (quoted_id, at) = (quoted(&id), quoted(&derive::time(ms)));
     let payload = first.object("payload").map(|it| {
