@@ -93,30 +93,22 @@ fn patched(bytes: &[u8], api: Api, before: &Message, after: &Message) -> Option<
     if !before.differs_in_outputs_alone(after) || spots.len() != before.outputs().count() {
         return None;
     }
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    for ((old, new), spot) in before.outputs().zip(after.outputs()).zip(spots) {
-        if old == new {
-            continue;
-        }
+    let mut out = bytes.to_vec();
+    // From the end on, so that the places of the others hold.
+    let pairs: Vec<_> = before.outputs().zip(after.outputs()).zip(spots).collect();
+    for ((_, new), spot) in pairs.into_iter().rev().filter(|((old, new), _)| old != new) {
         let fields = spans::fields(&text, spot.object.start);
         let value = api.output(new);
-        match fields.get(spot.key) {
-            Some(span) => {
-                out.extend_from_slice(bytes.get(at..span.start)?);
-                out.extend_from_slice(value.as_bytes());
-                at = span.end;
-            }
+        let (place, value) = match fields.get(spot.key) {
+            Some(span) => (span, value),
             None => {
                 let close = fields.close?;
-                out.extend_from_slice(bytes.get(at..close)?);
                 let comma = if fields.fields.is_empty() { "" } else { "," };
-                out.extend_from_slice(format!("{comma}\"{}\":{value}", spot.key).as_bytes());
-                at = close;
+                (close..close, format!("{comma}\"{}\":{value}", spot.key))
             }
-        }
+        };
+        out.splice(place, value.into_bytes());
     }
-    out.extend_from_slice(bytes.get(at..)?);
     Some(out)
 }
 

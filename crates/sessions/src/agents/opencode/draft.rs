@@ -275,23 +275,18 @@ impl<'a> SessionDraft<'a> {
     /// Messages, those of one element together again.
     fn messages(&mut self, messages: &[Message]) {
         let answers = Answers::of(messages);
+        let goes_on = |before: &Message, next: &Message| {
+            let record = self.record(before);
+            record.is_some() && record == self.record(next) && before.from < next.from
+        };
         let mut at = 0;
-        while at < messages.len() {
-            let record = self.record(&messages[at]);
-            let goes_on = |before: &Message, next: &Message| {
-                record.is_some() && record == self.record(next) && before.from < next.from
-            };
-            let mut end = at + 1;
-            while end < messages.len() && goes_on(&messages[end - 1], &messages[end]) {
-                end += 1;
-            }
-            let group = &messages[at..end];
-            let element = record.and_then(|it| self.copied(it, group));
-            match element {
+        for group in messages.chunk_by(goes_on).collect::<Vec<_>>() {
+            let record = self.record(&group[0]);
+            match record.and_then(|it| self.copied(it, group)) {
                 Some((info, parts)) => self.push(info, parts),
                 None => self.made(record, at, group, &answers),
             }
-            at = end;
+            at += group.len();
         }
     }
 
