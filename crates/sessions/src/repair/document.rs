@@ -41,11 +41,8 @@ pub(crate) fn document(source: &dyn Source, found: &mut Findings<'_>) -> Result<
     if !closed && !whole_but_for_messages {
         let end = spans.last().map_or(list.start as u64 + 1, |it| it.end);
         let lost = source.len() - end;
-        found.note(
-            Damage::CutRecord,
-            end,
-            format!("the document ends {lost} bytes behind the last whole message"),
-        );
+        let what = format!("the document ends {lost} bytes behind the last whole message");
+        found.note(Damage::CutRecord, end, what);
         found.replace(end..source.len(), "]}");
     }
     Ok(())

@@ -425,11 +425,8 @@ impl RowRepair<'_, '_> {
                     let Some(inner) = Fields::of(raw) else { continue };
                     match inner.text("type").as_deref() {
                         Some("text") if inner.text("text").is_none_or(|it| it.is_empty()) => {
-                            self.found.note(
-                                Damage::EmptyText,
-                                at.record.at,
-                                format!("in the result of {id}"),
-                            );
+                            let what = format!("in the result of {id}");
+                            self.found.note(Damage::EmptyText, at.record.at, what);
                             gone.insert(number);
                         }
                         Some("image" | "document") => self.attachment(at, raw, &inner),

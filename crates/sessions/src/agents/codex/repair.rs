@@ -95,11 +95,8 @@ pub(super) fn repetitions(source: &dyn Source, found: &mut Findings<'_>) -> Resu
     let close = |run: &mut Run, found: &mut Findings<'_>| {
         let run = std::mem::take(run);
         if let (true, Some(begin)) = (run.is_certain && run.items > 1, run.lines.first()) {
-            found.note(
-                Damage::RepeatedHistory,
-                begin.start,
-                format!("{} items that stood there before", run.items),
-            );
+            let what = format!("{} items that stood there before", run.items);
+            found.note(Damage::RepeatedHistory, begin.start, what);
             run.lines.into_iter().for_each(|it| found.replace(it, ""));
         }
     };
