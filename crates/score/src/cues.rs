@@ -385,6 +385,8 @@ pub(super) const LOOKING: &[&str] = &[
     "true", "sleep", "export", "diff", "open", "goto", "scroll_down", "scroll_up", "find_file", "search_file",
     "search_dir", "edit", "create", "submit", "for", "while", "if", "done", "fi", "exit", "xxd", "strings",
     "basename", "dirname", "realpath", "column", "tmux", "ag", "bat", "set", "mkdir", "touch", "chmod",
+    "Get-ChildItem", "Get-Command", "Get-Content", "Get-Item", "Get-Location", "Select-String", "Test-Path",
+    "Write-Output",
 ];
 
 /// Subcommands that only look around.
