@@ -10,6 +10,7 @@ use parquet::errors::Result as ParquetResult;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::parser::parse_message_type;
+use serde_json::Value;
 
 use history::error::{Error, ErrorKind, Result};
 
@@ -27,56 +28,6 @@ pub(crate) enum ColumnType {
     Text,
 }
 
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Cell {
-    Absent,
-    Int(i64),
-    Bool(bool),
-    Text(String),
-}
-
-impl From<i64> for Cell {
-    fn from(it: i64) -> Self {
-        Self::Int(it)
-    }
-}
-
-impl From<u64> for Cell {
-    fn from(it: u64) -> Self {
-        Self::Int(i64::try_from(it).unwrap_or(i64::MAX))
-    }
-}
-
-impl From<usize> for Cell {
-    fn from(it: usize) -> Self {
-        Self::from(it as u64)
-    }
-}
-
-impl From<bool> for Cell {
-    fn from(it: bool) -> Self {
-        Self::Bool(it)
-    }
-}
-
-impl From<&str> for Cell {
-    fn from(it: &str) -> Self {
-        Self::Text(it.to_owned())
-    }
-}
-
-impl From<String> for Cell {
-    fn from(it: String) -> Self {
-        Self::Text(it)
-    }
-}
-
-impl<T: Into<Self>> From<Option<T>> for Cell {
-    fn from(it: Option<T>) -> Self {
-        it.map_or(Self::Absent, Into::into)
-    }
-}
-
 pub(crate) type Columns = &'static [(&'static str, ColumnType)];
 
 pub(crate) struct Table {
@@ -86,7 +37,7 @@ pub(crate) struct Table {
     columns: Columns,
     /// Nothing once it is put in place.
     writer: Option<SerializedFileWriter<fs::File>>,
-    rows: Vec<Vec<Cell>>,
+    rows: Vec<Vec<Value>>,
     bytes: usize,
     written: u64,
 }
@@ -104,10 +55,10 @@ impl Table {
         Ok(Self { path, beside, columns, writer: Some(writer), rows: Vec::new(), bytes: 0, written: 0 })
     }
 
-    /// Adds a row: a cell for each column, in their order.
-    pub(crate) fn push(&mut self, row: Vec<Cell>) -> Result<()> {
+    /// Adds a row: a cell for each column, in their order; null where there is nothing.
+    pub(crate) fn push(&mut self, row: Vec<Value>) -> Result<()> {
         debug_assert_eq!(row.len(), self.columns.len());
-        self.bytes += row.iter().map(|it| if let Cell::Text(it) = it { it.len() } else { 8 }).sum::<usize>();
+        self.bytes += row.iter().map(|it| it.as_str().map_or(8, str::len)).sum::<usize>();
         self.rows.push(row);
         if self.rows.len() >= ROWS || self.bytes >= BYTES { self.flush() } else { Ok(()) }
     }
@@ -160,7 +111,7 @@ fn schema(columns: Columns) -> String {
 fn write(
     writer: &mut SerializedFileWriter<fs::File>,
     columns: Columns,
-    rows: &[Vec<Cell>],
+    rows: &[Vec<Value>],
 ) -> ParquetResult<()> {
     let mut group = writer.next_row_group()?;
     for (number, (_, kind)) in columns.iter().enumerate() {
@@ -168,15 +119,9 @@ fn write(
         let cells = rows.iter().filter_map(|it| it.get(number));
         let to = &mut column;
         match kind {
-            ColumnType::Int | ColumnType::Time => {
-                put::<Int64Type>(to, cells, |it| if let Cell::Int(it) = it { Some(*it) } else { None })
-            }
-            ColumnType::Bool => {
-                put::<BoolType>(to, cells, |it| if let Cell::Bool(it) = it { Some(*it) } else { None })
-            }
-            ColumnType::Text => put::<ByteArrayType>(to, cells, |it| {
-                if let Cell::Text(it) = it { Some(ByteArray::from(it.as_str())) } else { None }
-            }),
+            ColumnType::Int | ColumnType::Time => put::<Int64Type>(to, cells, Value::as_i64),
+            ColumnType::Bool => put::<BoolType>(to, cells, Value::as_bool),
+            ColumnType::Text => put::<ByteArrayType>(to, cells, |it| it.as_str().map(ByteArray::from)),
         }?;
         column.close()?;
     }
@@ -186,8 +131,8 @@ fn write(
 /// Writes the cells of one column in one group.
 fn put<'a, T: DataType>(
     column: &mut SerializedColumnWriter<'_>,
-    cells: impl Iterator<Item = &'a Cell>,
-    value: impl Fn(&Cell) -> Option<T::T>,
+    cells: impl Iterator<Item = &'a Value>,
+    value: impl Fn(&Value) -> Option<T::T>,
 ) -> ParquetResult<()> {
     let (mut values, mut levels) = (Vec::new(), Vec::new());
     for cell in cells {
@@ -216,7 +161,7 @@ mod tests {
             let text = (number % 2 == 0).then(|| format!("line {number} ü"));
             table.push(vec![number.into(), (number * 1_000).into(), true.into(), text.into()]).unwrap();
         }
-        table.push(vec![Cell::Absent; COLUMNS.len()]).unwrap();
+        table.push(vec![Value::Null; COLUMNS.len()]).unwrap();
         assert!(!path.exists());
         assert_eq!(table.finish().unwrap(), ROWS as u64 + 6);
         let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|it| it.unwrap().file_name()).collect();
@@ -231,7 +176,7 @@ mod tests {
         // One that is given up leaves what was there.
         let before = fs::read(&path).unwrap();
         let mut again = Table::create(&path, COLUMNS).unwrap();
-        again.push(vec![Cell::Absent; COLUMNS.len()]).unwrap();
+        again.push(vec![Value::Null; COLUMNS.len()]).unwrap();
         drop(again);
         assert!(fs::read(&path).unwrap() == before);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);

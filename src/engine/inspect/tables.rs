@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use serde_json::Value;
+
 use super::parquet::ColumnType::{Bool, Int, Text, Time};
-use super::parquet::{Cell, Columns, Table};
+use super::parquet::{Columns, Table};
 use crate::agents::FoundSession;
 use crate::answers::TablesAnswer;
 use crate::engine::{Ask, Engine, Opened, SessionRef, input::measured, input::open};
@@ -122,7 +124,7 @@ pub fn tables(engine: &Engine, found: &[FoundSession], folder: &Path) -> Result<
 }
 
 /// The first columns of a session's row: what is known of it before it is read.
-fn session_row(found: &FoundSession) -> Vec<Cell> {
+fn session_row(found: &FoundSession) -> Vec<Value> {
     vec![
         found.agent.name().into(),
         found.id.as_str().into(),
@@ -132,11 +134,11 @@ fn session_row(found: &FoundSession) -> Vec<Cell> {
     ]
 }
 
-fn unreadable_row(found: &FoundSession, why: &str) -> Vec<Cell> {
+fn unreadable_row(found: &FoundSession, why: &str) -> Vec<Value> {
     let mut row = session_row(found);
-    row.extend(std::iter::repeat_n(Cell::Absent, 3));
+    row.extend(std::iter::repeat_n(Value::Null, 3));
     row.push(found.changed_ms.into());
-    row.extend(std::iter::repeat_n(Cell::Absent, 7));
+    row.extend(std::iter::repeat_n(Value::Null, 7));
     row.push(why.into());
     row
 }
@@ -165,7 +167,7 @@ fn put_session(
         measured.tokens.into(),
         measured.overhead.into(),
         measured.limits.window.into(),
-        Cell::Absent,
+        Value::Null,
     ]);
     tables.sessions.push(row)?;
     let (agent, id) = (found.agent.name(), found.id.as_str());
@@ -190,9 +192,9 @@ fn put_session(
             agent.into(),
             id.into(),
             "agent".into(),
-            Cell::Absent,
+            Value::Null,
             at.into(),
-            Cell::Absent,
+            Value::Null,
             past.trigger.as_deref().into(),
             past.tokens_before.into(),
             past.tokens_after.into(),

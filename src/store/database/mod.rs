@@ -2,11 +2,11 @@
 
 #[cfg(feature = "team")]
 mod blobs;
+mod error;
 #[cfg(feature = "team")]
 pub(in crate::store) mod postgres;
 pub(in crate::store) mod schema;
 pub(in crate::store) mod sql;
-mod value;
 
 use std::path::PathBuf;
 use std::sync::MutexGuard;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use postgres::error::SqlState;
 use postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use postgres::{Client, Config, Row, Statement};
+use rusqlite::types::{ToSqlOutput, ValueRef};
 use rustls_platform_verifier::ConfigVerifierExt as _;
 use tokio_postgres_rustls::MakeRustlsConnect;
 use twox_hash::XxHash3_64;
@@ -15,8 +16,8 @@ use unicode_normalization::UnicodeNormalization as _;
 use unicode_normalization::char::is_combining_mark;
 
 use super::blobs::{Blobs, aside};
+use super::error::{SqlError, SqlResult, odd};
 use super::schema::PATIENCE;
-use super::value::{SqlError, SqlResult, Value, odd};
 use history::error::{Error, ErrorKind, Result};
 
 /// Connections of one server to its database.
@@ -140,15 +141,17 @@ impl PgSession {
         })
     }
 
-    pub(crate) fn query(&self, sql: &str, values: &[Value<'_>]) -> SqlResult<Vec<Row>> {
+    pub(crate) fn query(&self, sql: &str, params: &[&dyn rusqlite::ToSql]) -> SqlResult<Vec<Row>> {
+        let values = values(params)?;
         self.on(true, |open| {
             let statement = open.prepared(sql)?;
-            open.client.query(&statement, &parameters(values))
+            open.client.query(&statement, &parameters(&values))
         })
     }
 
     /// How many rows a statement changed. It is not tried again: it may have been done.
-    pub(crate) fn execute(&self, sql: &str, values: &[Value<'_>]) -> SqlResult<usize> {
+    pub(crate) fn execute(&self, sql: &str, params: &[&dyn rusqlite::ToSql]) -> SqlResult<usize> {
+        let values = values(params)?;
         // Preparing it shows whether the connection is there.
         let statement = self.on(true, |open| {
             if !open.in_transaction {
@@ -156,7 +159,7 @@ impl PgSession {
             }
             open.prepared(sql)
         })?;
-        self.on(false, |open| open.client.execute(&statement, &parameters(values)).map(|it| it as usize))
+        self.on(false, |open| open.client.execute(&statement, &parameters(&values)).map(|it| it as usize))
     }
 
     /// Begins a transaction that others who write for this owner wait for, or, without one, all who write.
@@ -267,6 +270,14 @@ pub(crate) fn failed(doing: &'static str, error: postgres::Error) -> Error {
 
 // ── Values ──
 
+/// A parameter, as SQLite takes it.
+#[derive(Debug)]
+struct Value<'a>(ToSqlOutput<'a>);
+
+fn values<'a>(params: &[&'a dyn rusqlite::ToSql]) -> SqlResult<Vec<Value<'a>>> {
+    params.iter().map(|it| Ok(Value(it.to_sql()?))).collect()
+}
+
 fn parameters<'a>(values: &'a [Value<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
     values.iter().map(|it| it as &(dyn ToSql + Sync)).collect()
 }
@@ -277,14 +288,19 @@ impl ToSql for Value<'_> {
         column: &Type,
         out: &mut bytes::BytesMut,
     ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
-        match self {
-            Value::Null => Ok(IsNull::Yes),
-            Value::Int(it) if *column == Type::INT4 => i32::try_from(*it)?.to_sql(column, out),
-            Value::Int(it) => it.to_sql(column, out),
+        let value = match &self.0 {
+            ToSqlOutput::Borrowed(it) => *it,
+            ToSqlOutput::Owned(it) => it.into(),
+            _ => return Err("a value that only SQLite takes".into()),
+        };
+        match value {
+            ValueRef::Null => Ok(IsNull::Yes),
+            ValueRef::Integer(it) if *column == Type::INT4 => i32::try_from(it)?.to_sql(column, out),
+            ValueRef::Integer(it) => it.to_sql(column, out),
+            ValueRef::Real(it) => it.to_sql(column, out),
             // PostgreSQL's texts hold every character but this one.
-            Value::Text(it) if it.contains('\0') => it.replace('\0', "\u{fffd}").to_sql(column, out),
-            Value::Text(it) => it.to_sql(column, out),
-            Value::Bytes(it) => it.to_sql(column, out),
+            ValueRef::Text(it) => std::str::from_utf8(it)?.replace('\0', "\u{fffd}").to_sql(column, out),
+            ValueRef::Blob(it) => it.to_sql(column, out),
         }
     }
 
@@ -295,15 +311,16 @@ impl ToSql for Value<'_> {
     to_sql_checked!();
 }
 
-pub(crate) fn value(row: &Row, column: usize) -> SqlResult<Value<'_>> {
+/// A column, as SQLite gives it.
+pub(crate) fn value(row: &Row, column: usize) -> SqlResult<ValueRef<'_>> {
     let of = row.columns().get(column).ok_or_else(|| odd(column, "nothing"))?.type_();
     let found = match *of {
-        Type::INT8 => row.try_get::<_, Option<i64>>(column).map(|it| it.map(Value::Int)),
-        Type::INT4 => row.try_get::<_, Option<i32>>(column).map(|it| it.map(|it| Value::Int(it.into()))),
-        Type::BYTEA => row.try_get::<_, Option<&[u8]>>(column).map(|it| it.map(Value::Bytes)),
-        _ => row.try_get::<_, Option<&str>>(column).map(|it| it.map(Value::Text)),
+        Type::INT8 => row.try_get(column).map(|it: Option<i64>| it.map(ValueRef::Integer)),
+        Type::INT4 => row.try_get(column).map(|it: Option<i32>| it.map(|it| ValueRef::Integer(it.into()))),
+        Type::BYTEA => row.try_get(column).map(|it: Option<&[u8]>| it.map(ValueRef::Blob)),
+        _ => row.try_get(column).map(|it: Option<&str>| it.map(|it| ValueRef::Text(it.as_bytes()))),
     };
-    Ok(found.map_err(SqlError::Postgres)?.unwrap_or(Value::Null))
+    Ok(found.map_err(SqlError::Postgres)?.unwrap_or(ValueRef::Null))
 }
 
 // ── Words ──

@@ -1,137 +1,34 @@
-//! The store's SQL, in the dialect that SQLite and PostgreSQL both speak: parameters are `?1`, numbers are 64 bits
-//! wide, and what the two write differently is a function of [`Connection`].
+//! The store's SQL, in the dialect that SQLite and PostgreSQL both speak: parameters are `?1`, values are those of
+//! SQLite, and what the two write differently is a function of [`Connection`].
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+pub(crate) use rusqlite::params;
+use rusqlite::types::{FromSql, ToSql};
+
+pub(crate) use super::error::{SqlError, SqlResult, odd};
 #[cfg(feature = "team")]
 use super::postgres;
 use super::schema;
-pub(crate) use super::value::{SqlError, SqlResult, Value, odd};
 use history::error::{Error, ErrorKind, Result};
-
-pub(crate) trait Param {
-    fn value(&self) -> Value<'_>;
-}
-
-macro_rules! numbers {
-    ($($number:ty),*) => { $(
-        impl Param for $number {
-            fn value(&self) -> Value<'_> {
-                Value::Int(i64::from(*self))
-            }
-        }
-        impl Column for $number {
-            fn of(value: Value<'_>) -> Option<Self> {
-                if let Value::Int(it) = value { it.try_into().ok() } else { None }
-            }
-        }
-    )* };
-}
-numbers!(i64, u32);
-
-impl Param for bool {
-    fn value(&self) -> Value<'_> {
-        Value::Int(i64::from(*self))
-    }
-}
-
-impl Param for str {
-    fn value(&self) -> Value<'_> {
-        Value::Text(self)
-    }
-}
-
-impl Param for String {
-    fn value(&self) -> Value<'_> {
-        Value::Text(self)
-    }
-}
-
-impl Param for Vec<u8> {
-    fn value(&self) -> Value<'_> {
-        Value::Bytes(self)
-    }
-}
-
-impl<const N: usize> Param for [u8; N] {
-    fn value(&self) -> Value<'_> {
-        Value::Bytes(self)
-    }
-}
-
-impl<T: Param> Param for Option<T> {
-    fn value(&self) -> Value<'_> {
-        self.as_ref().map_or(Value::Null, Param::value)
-    }
-}
-
-impl<T: Param + ?Sized> Param for &T {
-    fn value(&self) -> Value<'_> {
-        (**self).value()
-    }
-}
 
 /// The parameters of a statement.
 pub(crate) trait Params {
-    fn values(&self) -> Vec<Value<'_>>;
+    fn list(&self) -> Vec<&dyn ToSql>;
 }
 
-impl<T: Param, const N: usize> Params for [T; N] {
-    fn values(&self) -> Vec<Value<'_>> {
-        self.iter().map(Param::value).collect()
+impl<T: ToSql, const N: usize> Params for [T; N] {
+    fn list(&self) -> Vec<&dyn ToSql> {
+        self.iter().map(|it| it as &dyn ToSql).collect()
     }
 }
 
-impl Params for &[&dyn Param] {
-    fn values(&self) -> Vec<Value<'_>> {
-        self.iter().map(|it| it.value()).collect()
-    }
-}
-
-/// Parameters of different types.
-macro_rules! params {
-    ($($param:expr),* $(,)?) => {
-        &[$(&$param as &dyn $crate::store::database::sql::Param),*] as &[&dyn $crate::store::database::sql::Param]
-    };
-}
-pub(crate) use params;
-
-/// What a column can be read as.
-pub(crate) trait Column: Sized {
-    /// Nothing where the column holds something else.
-    fn of(value: Value<'_>) -> Option<Self>;
-}
-
-impl Column for bool {
-    fn of(value: Value<'_>) -> Option<Self> {
-        i64::of(value).map(|it| it != 0)
-    }
-}
-
-impl Column for String {
-    fn of(value: Value<'_>) -> Option<Self> {
-        if let Value::Text(it) = value { Some(it.to_owned()) } else { None }
-    }
-}
-
-impl Column for Vec<u8> {
-    fn of(value: Value<'_>) -> Option<Self> {
-        if let Value::Bytes(it) = value { Some(it.to_owned()) } else { None }
-    }
-}
-
-impl<const N: usize> Column for [u8; N] {
-    fn of(value: Value<'_>) -> Option<Self> {
-        if let Value::Bytes(it) = value { it.try_into().ok() } else { None }
-    }
-}
-
-impl<T: Column> Column for Option<T> {
-    fn of(value: Value<'_>) -> Option<Self> {
-        if let Value::Null = value { Some(None) } else { T::of(value).map(Some) }
+impl Params for &[&dyn ToSql] {
+    fn list(&self) -> Vec<&dyn ToSql> {
+        self.to_vec()
     }
 }
 
@@ -142,21 +39,13 @@ pub(crate) enum Row<'a> {
 }
 
 impl Row<'_> {
-    pub(crate) fn get<T: Column>(&self, column: usize) -> SqlResult<T> {
+    pub(crate) fn get<T: FromSql>(&self, column: usize) -> SqlResult<T> {
         let value = match self {
-            Self::Sqlite(row) => match row.get_ref(column)? {
-                rusqlite::types::ValueRef::Null => Value::Null,
-                rusqlite::types::ValueRef::Integer(it) => Value::Int(it),
-                rusqlite::types::ValueRef::Text(it) => {
-                    Value::Text(std::str::from_utf8(it).map_err(|_| odd(column, "text that is no UTF-8"))?)
-                }
-                rusqlite::types::ValueRef::Blob(it) => Value::Bytes(it),
-                rusqlite::types::ValueRef::Real(_) => return Err(odd(column, "a fraction")),
-            },
+            Self::Sqlite(row) => row.get_ref(column)?,
             #[cfg(feature = "team")]
             Self::Postgres(row) => postgres::value(row, column)?,
         };
-        T::of(value).ok_or_else(|| odd(column, "a value of another type"))
+        T::column_result(value).map_err(|_| odd(column, "a value of another type"))
     }
 }
 
@@ -192,16 +81,15 @@ pub(crate) enum Connection {
 impl Connection {
     /// How many rows a statement changed. `doing` begins the sentence of an error.
     pub(crate) fn execute(&self, doing: &'static str, sql: &str, params: impl Params) -> Result<usize> {
-        let values = params.values();
+        let params = params.list();
         match self {
             // SQLite prepares each statement once; PostgreSQL's session does.
             Self::Sqlite(it) => {
-                let changed =
-                    it.prepare_cached(sql).and_then(|mut it| it.execute(rusqlite::params_from_iter(values)));
+                let changed = it.prepare_cached(sql).and_then(|mut it| it.execute(&*params));
                 changed.map_err(schema::failed(doing))
             }
             #[cfg(feature = "team")]
-            Self::Postgres(it) => it.execute(&sql.replace('?', "$"), &values).map_err(failed(doing)),
+            Self::Postgres(it) => it.execute(&sql.replace('?', "$"), &params).map_err(failed(doing)),
         }
     }
 
@@ -225,16 +113,16 @@ impl Connection {
         params: impl Params,
         read: impl FnOnce(&Row<'_>) -> SqlResult<T>,
     ) -> Result<Option<T>> {
-        let values = params.values();
+        let params = params.list();
         let found = || match self {
             Self::Sqlite(it) => {
                 let mut statement = it.prepare_cached(sql)?;
-                let mut rows = statement.query(rusqlite::params_from_iter(values))?;
+                let mut rows = statement.query(&*params)?;
                 rows.next()?.map(|row| read(&Row::Sqlite(row))).transpose()
             }
             #[cfg(feature = "team")]
             Self::Postgres(it) => {
-                let rows = it.query(&sql.replace('?', "$"), &values)?;
+                let rows = it.query(&sql.replace('?', "$"), &params)?;
                 rows.first().map(|row| read(&Row::Postgres(row))).transpose()
             }
         };
@@ -249,11 +137,11 @@ impl Connection {
         params: impl Params,
         mut read: impl FnMut(&Row<'_>) -> SqlResult<T>,
     ) -> Result<Vec<T>> {
-        let values = params.values();
-        let found = || match self {
+        let params = params.list();
+        let mut found = || match self {
             Self::Sqlite(it) => {
                 let mut statement = it.prepare_cached(sql)?;
-                let mut rows = statement.query(rusqlite::params_from_iter(values))?;
+                let mut rows = statement.query(&*params)?;
                 let mut out = Vec::new();
                 while let Some(row) = rows.next()? {
                     out.push(read(&Row::Sqlite(row))?);
@@ -262,7 +150,7 @@ impl Connection {
             }
             #[cfg(feature = "team")]
             Self::Postgres(it) => {
-                let rows = it.query(&sql.replace('?', "$"), &values)?;
+                let rows = it.query(&sql.replace('?', "$"), &params)?;
                 rows.iter().map(|row| read(&Row::Postgres(row))).collect()
             }
         };
@@ -300,18 +188,6 @@ impl Connection {
                 it.wait_at_most(patience).map_err(failed("setting how long to wait for the store"))
             }
         }
-    }
-}
-
-impl rusqlite::ToSql for Value<'_> {
-    fn to_sql(&self) -> rusqlite::Result<rusqlite::types::ToSqlOutput<'_>> {
-        use rusqlite::types::ValueRef;
-        Ok(rusqlite::types::ToSqlOutput::Borrowed(match self {
-            Value::Null => ValueRef::Null,
-            Value::Int(it) => ValueRef::Integer(*it),
-            Value::Text(it) => ValueRef::Text(it.as_bytes()),
-            Value::Bytes(it) => ValueRef::Blob(it),
-        }))
     }
 }
 

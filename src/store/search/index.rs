@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
+use rusqlite::ToSql;
 use serde_json::Value;
 
 use super::words::{Terms, Words};
 use crate::store::What;
 #[cfg(feature = "team")]
 use crate::store::database::postgres;
-use crate::store::database::sql::{Connection, Param, Transaction, params};
+use crate::store::database::sql::{Connection, Transaction, params};
 use history::error::Result;
 
 const INDEXING: &str = "indexing";
@@ -49,7 +50,7 @@ pub(crate) fn index_passage(
     }
 }
 
-fn put(transaction: &Transaction<'_>, sql: &str, params: &[&dyn Param]) -> Result<()> {
+fn put(transaction: &Transaction<'_>, sql: &str, params: &[&dyn ToSql]) -> Result<()> {
     transaction.execute(INDEXING, sql, params).map(drop)
 }
 
@@ -74,8 +75,8 @@ pub(crate) struct FoundBy {
 }
 
 impl FoundBy {
-    pub(crate) fn params(&self) -> Vec<&dyn Param> {
-        self.expressions.iter().map(|it| it as &dyn Param).collect()
+    pub(crate) fn params(&self) -> Vec<&dyn ToSql> {
+        self.expressions.iter().map(|it| it as &dyn ToSql).collect()
     }
 }
 

@@ -1,15 +1,5 @@
-//! What goes into a database and comes out of it: values, and what it says instead.
+//! What a database says in place of an answer.
 
-/// A parameter, or a column of a row.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Value<'a> {
-    Null,
-    Int(i64),
-    Text(&'a str),
-    Bytes(&'a [u8]),
-}
-
-/// What a database says in place of an answer.
 #[derive(Debug)]
 pub(crate) enum SqlError {
     Sqlite(rusqlite::Error),
