@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use history::Usage;
+use history::json::set;
 use history::named;
 
 named! {
@@ -74,6 +75,12 @@ pub struct ModelRequest {
 }
 
 impl ModelRequest {
+    /// What stands in front of the turns: the session's own request, or our system prompt.
+    pub(super) fn front(&self) -> Prefix {
+        let ours = || Prefix { system: Some(self.system.as_str().into()), tools: None, messages: Vec::new() };
+        self.prefix.clone().unwrap_or_else(ours)
+    }
+
     /// Everything that is sent, as text: for counting, and for tests.
     pub fn text(&self) -> String {
         let turns = self.turns.iter().map(|it| it.text.clone());
@@ -207,6 +214,15 @@ impl Endpoint {
             }
             Api::OpenaiResponses => serde_json::json!({"model": self.model, "input": messages}),
             Api::Gemini => serde_json::json!({"contents": messages}),
+        }
+    }
+}
+
+/// Sets the fields that there are.
+pub(super) fn set_some<const N: usize>(out: &mut Value, fields: [(&str, Option<Value>); N]) {
+    for (key, field) in fields {
+        if let Some(field) = field {
+            set(out, key, field);
         }
     }
 }

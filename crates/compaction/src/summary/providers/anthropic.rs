@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::summary::model::{ModelRequest, PartialReply, StopReason, Turn, number, text};
+use crate::summary::model::{ModelRequest, PartialReply, Prefix, StopReason, Turn, number, set_some, text};
 use history::json::set;
 
 /// The API version that is sent with every request.
@@ -12,27 +12,12 @@ pub const VERSION: &str = "2023-06-01";
 /// end of them is marked so that it is read from the cache; `tool_choice` is left out because it would break it.
 pub fn body(model: &str, ask: &ModelRequest) -> Value {
     let turn = |it: &Turn| json!({"role": it.speaker.role(), "content": [{"type": "text", "text": it.text}]});
-    let turns = ask.turns.iter().map(turn);
-    let mut out = json!({"model": model, "max_tokens": ask.max_output, "stream": true});
-    match &ask.prefix {
-        None => {
-            set(&mut out, "system", ask.system.as_str());
-            set(&mut out, "messages", turns.collect::<Value>());
-        }
-        Some(prefix) => {
-            let mut messages = prefix.messages.clone();
-            mark(&mut messages);
-            // Two user messages in a row are merged by the API, so the instruction may follow a user message.
-            messages.extend(turns);
-            set(&mut out, "messages", messages);
-            if let Some(system) = &prefix.system {
-                set(&mut out, "system", system.clone());
-            }
-            if let Some(tools) = &prefix.tools {
-                set(&mut out, "tools", tools.clone());
-            }
-        }
-    }
+    let Prefix { system, tools, mut messages } = ask.front();
+    mark(&mut messages);
+    // Two user messages in a row are merged by the API, so the instruction may follow a user message.
+    messages.extend(ask.turns.iter().map(turn));
+    let mut out = json!({"model": model, "max_tokens": ask.max_output, "stream": true, "messages": messages});
+    set_some(&mut out, [("system", system), ("tools", tools)]);
     out
 }
 

@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::summary::model::{ModelRequest, PartialReply, Speaker, StopReason, number, text};
-use history::json::set;
+use crate::summary::model::{ModelRequest, PartialReply, Prefix, Speaker, StopReason, number, set_some, text};
 
 pub fn body(ask: &ModelRequest) -> Value {
     let turns = ask.turns.iter().map(|it| {
@@ -13,27 +12,12 @@ pub fn body(ask: &ModelRequest) -> Value {
         };
         json!({"role": role, "parts": [{"text": it.text}]})
     });
-    let mut out = json!({"generationConfig": {"maxOutputTokens": ask.max_output}});
-    match &ask.prefix {
-        None => {
-            set(&mut out, "systemInstruction", json!({"parts": [{"text": ask.system}]}));
-            set(&mut out, "contents", turns.collect::<Value>());
-        }
-        Some(prefix) => {
-            set(&mut out, "contents", prefix.messages.iter().cloned().chain(turns).collect::<Value>());
-            if let Some(system) = &prefix.system {
-                let system = match system {
-                    Value::String(text) => json!({"parts": [{"text": text}]}),
-                    other => other.clone(),
-                };
-                set(&mut out, "systemInstruction", system);
-            }
-            if let Some(tools) = &prefix.tools {
-                set(&mut out, "tools", tools.clone());
-                set(&mut out, "toolConfig", json!({"functionCallingConfig": {"mode": "NONE"}}));
-            }
-        }
-    }
+    let Prefix { system, tools, mut messages } = ask.front();
+    messages.extend(turns);
+    let mut out = json!({"generationConfig": {"maxOutputTokens": ask.max_output}, "contents": messages});
+    let system = system.map(|it| if it.is_string() { json!({"parts": [{"text": it}]}) } else { it });
+    let uses = tools.as_ref().map(|_| json!({"functionCallingConfig": {"mode": "NONE"}}));
+    set_some(&mut out, [("systemInstruction", system), ("tools", tools), ("toolConfig", uses)]);
     out
 }
 

@@ -3,8 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::summary::model::{ModelRequest, PartialReply, Speaker, StopReason, number, text};
-use history::json::set;
+use crate::summary::model::{ModelRequest, PartialReply, Prefix, Speaker, StopReason, number, set_some, text};
 
 /// The body of a Responses request. Nothing is kept by the provider (`store`).
 pub fn responses_body(model: &str, ask: &ModelRequest) -> Value {
@@ -14,24 +13,13 @@ pub fn responses_body(model: &str, ask: &ModelRequest) -> Value {
         }
         Speaker::Model => json!({"role": "assistant", "content": it.text}),
     });
-    let mut out =
-        json!({"model": model, "stream": true, "store": false, "max_output_tokens": ask.max_output});
-    match &ask.prefix {
-        None => {
-            set(&mut out, "instructions", ask.system.as_str());
-            set(&mut out, "input", turns.collect::<Value>());
-        }
-        Some(prefix) => {
-            set(&mut out, "input", prefix.messages.iter().cloned().chain(turns).collect::<Value>());
-            if let Some(system) = &prefix.system {
-                set(&mut out, "instructions", system.clone());
-            }
-            if let Some(tools) = &prefix.tools {
-                set(&mut out, "tools", tools.clone());
-                set(&mut out, "tool_choice", "none");
-            }
-        }
-    }
+    let Prefix { system, tools, mut messages } = ask.front();
+    messages.extend(turns);
+    let mut out = json!({
+        "model": model, "stream": true, "store": false, "max_output_tokens": ask.max_output, "input": messages,
+    });
+    let uses = tools.as_ref().map(|_| json!("none"));
+    set_some(&mut out, [("instructions", system), ("tools", tools), ("tool_choice", uses)]);
     out
 }
 
@@ -39,27 +27,15 @@ pub fn responses_body(model: &str, ask: &ModelRequest) -> Value {
 /// models are asked by [`responses_body`].
 pub fn chat_body(model: &str, ask: &ModelRequest) -> Value {
     let turns = ask.turns.iter().map(|it| json!({"role": it.speaker.role(), "content": it.text}));
+    let Prefix { system, tools, messages } = ask.front();
+    let system = system.map(|it| json!({"role": "system", "content": it}));
+    let messages: Vec<Value> = system.into_iter().chain(messages).chain(turns).collect();
     let mut out = json!({
         "model": model, "stream": true, "stream_options": {"include_usage": true}, "max_tokens": ask.max_output,
+        "messages": messages,
     });
-    match &ask.prefix {
-        None => {
-            let system = std::iter::once(json!({"role": "system", "content": ask.system}));
-            set(&mut out, "messages", system.chain(turns).collect::<Value>());
-        }
-        Some(prefix) => {
-            let system = prefix.system.iter().map(|it| json!({"role": "system", "content": it}));
-            set(
-                &mut out,
-                "messages",
-                system.chain(prefix.messages.iter().cloned()).chain(turns).collect::<Value>(),
-            );
-            if let Some(tools) = &prefix.tools {
-                set(&mut out, "tools", tools.clone());
-                set(&mut out, "tool_choice", "none");
-            }
-        }
-    }
+    let uses = tools.as_ref().map(|_| json!("none"));
+    set_some(&mut out, [("tools", tools), ("tool_choice", uses)]);
     out
 }
 
