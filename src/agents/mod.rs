@@ -224,7 +224,7 @@ pub trait Agent: Sync {
 
     /// The settings files that `owner` (this agent, or a plugin of it) is configured in, the one that wins first.
     /// `config`: where programs keep their settings (`~/.config`).
-    fn settings_files(&self, _env: &Env, _config: &Path, _owner: &str) -> Vec<PathBuf> {
+    fn settings_files(&self, _env: &Env, _config: &Path) -> Vec<PathBuf> {
         Vec::new()
     }
 

@@ -64,8 +64,8 @@ impl Agent for QwenCode {
         format!("qwen --resume {id}")
     }
 
-    fn settings_files(&self, env: &Env, _config: &Path, owner: &str) -> Vec<PathBuf> {
-        if owner == self.name() { vec![env.home.join(".qwen/settings.json")] } else { Vec::new() }
+    fn settings_files(&self, env: &Env, _config: &Path) -> Vec<PathBuf> {
+        vec![env.home.join(".qwen/settings.json")]
     }
 
     fn own_compaction(&self, setting: &dyn Fn(&str) -> Option<Value>) -> String {

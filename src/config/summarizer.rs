@@ -106,17 +106,23 @@ impl Choice {
 /// `[summarizer]` as it is written.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub(super) struct SummarizerSection {
+pub struct SummarizerSection {
     r#use: Option<String>,
-    language: Option<String>,
+    /// The language to write in, instead of the conversation's.
+    pub language: Option<String>,
     idle_seconds: Option<u64>,
     total_seconds: Option<u64>,
-    tries: Option<u32>,
+    /// Tries of one request.
+    pub tries: Option<u32>,
     tokens_per_call: Option<u64>,
-    tokens_per_hour: Option<u64>,
-    dollars_per_call: Option<f64>,
-    dollars_per_hour: Option<f64>,
-    seconds_per_hour: Option<u64>,
+    /// Tokens that may be sent in an hour, of all sessions together.
+    pub tokens_per_hour: Option<u64>,
+    /// US dollars that one summary may cost, where the price is known.
+    pub dollars_per_call: Option<f64>,
+    /// US dollars that may be spent in an hour, where prices are known.
+    pub dollars_per_hour: Option<f64>,
+    /// Seconds that providers may take in an hour.
+    pub seconds_per_hour: Option<u64>,
     anthropic: Option<ProviderSection>,
     openai: Option<ProviderSection>,
     gemini: Option<ProviderSection>,
@@ -140,20 +146,10 @@ struct ProviderSection {
 pub struct Summarizers {
     /// For calls that name none.
     pub default: Choice,
-    /// The language to write in, instead of the conversation's.
-    pub language: Option<String>,
     pub limits: RequestLimits,
     pub bounds: Bounds,
-    /// Tries of one request, if the user says how many.
-    pub tries: Option<u32>,
-    /// Tokens that may be sent in an hour, of all sessions together.
-    pub tokens_per_hour: Option<u64>,
-    /// US dollars that one summary may cost, where the price is known.
-    pub dollars_per_call: Option<f64>,
-    /// US dollars that may be spent in an hour, where prices are known.
-    pub dollars_per_hour: Option<f64>,
-    /// Seconds that providers may take in an hour.
-    pub seconds_per_hour: Option<u64>,
+    /// What the user says of it.
+    pub written: SummarizerSection,
     /// Providers that the configuration names: what a call over MCP or a hook may choose.
     named: BTreeMap<&'static str, ProviderSection>,
 }
@@ -164,12 +160,18 @@ impl Summarizers {
         self.default == Choice::Offline && self.named.is_empty()
     }
 
-    pub(super) fn resolve(written: SummarizerSection, environment: &Environment) -> Result<Self> {
+    pub(super) fn resolve(mut written: SummarizerSection, environment: &Environment) -> Result<Self> {
         let wrong =
             |error: Error| Error::new(ErrorKind::Arguments, format!("summarizer.use: {}", error.detail()));
-        let default = environment.get("EPITOME_SUMMARIZER").map(str::to_owned).or(written.r#use);
+        let default = environment.get("EPITOME_SUMMARIZER").map(str::to_owned).or(written.r#use.take());
         let default = default.map_or(Ok(Choice::Offline), |it| Choice::named(&it)).map_err(wrong)?;
-        let given = [written.anthropic, written.openai, written.gemini, written.openai_compatible];
+        let sections = [
+            &mut written.anthropic,
+            &mut written.openai,
+            &mut written.gemini,
+            &mut written.openai_compatible,
+        ];
+        let given = sections.map(Option::take);
         let named = PROVIDERS.iter().zip(given).filter_map(|(known, it)| Some((known.name, it?))).collect();
         let seconds =
             |it: Option<u64>, default: Duration| it.map_or(default, |it| Duration::from_secs(it.max(1)));
@@ -177,7 +179,6 @@ impl Summarizers {
         let total = seconds(written.total_seconds, Duration::from_millis(bounds.total_ms));
         Ok(Self {
             default,
-            language: written.language,
             limits: RequestLimits {
                 idle: seconds(written.idle_seconds, limits.idle),
                 total: limits.total.min(total),
@@ -189,11 +190,7 @@ impl Summarizers {
                 tokens: written.tokens_per_call.unwrap_or(bounds.tokens),
                 ..bounds
             },
-            tries: written.tries.map(|it| it.max(1)),
-            tokens_per_hour: written.tokens_per_hour,
-            dollars_per_call: written.dollars_per_call,
-            dollars_per_hour: written.dollars_per_hour,
-            seconds_per_hour: written.seconds_per_hour,
+            written,
             named,
         })
     }

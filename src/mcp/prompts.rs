@@ -6,8 +6,10 @@
 
 use crate::config::profiles::{self, BUILT_IN, prompt};
 use std::path::Path;
+use std::sync::LazyLock;
 use std::time::SystemTime;
 
+use regex::{Captures, Regex};
 use rmcp::model::{JsonObject, Prompt, PromptArgument, PromptMessage, Role};
 use serde_json::Value;
 
@@ -15,6 +17,8 @@ use serde_json::Value;
 const LARGEST: u64 = 64 * 1024;
 /// More files are not listed.
 const MOST: usize = 100;
+/// Where a prompt file takes what was typed.
+static PLACE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\$(ARGUMENTS|[1-9])").ok());
 
 /// A prompt of ours: its name, what it does, its argument, and its text.
 struct Own {
@@ -95,8 +99,7 @@ pub(super) fn list(folder: &Path) -> Vec<Prompt> {
     });
     let user = user_files(folder).into_iter().map(|(name, file)| {
         let hint = file.hint.as_deref().unwrap_or("What to say");
-        let takes =
-            file.text.contains("$ARGUMENTS") || (1..=9).any(|it| file.text.contains(&format!("${it}")));
+        let takes = PLACE.as_ref().is_some_and(|it| it.is_match(&file.text));
         Prompt::new(name, file.description, takes.then(|| vec![argument(("arguments", hint, false))]))
     });
     own.chain(asked).chain(user).collect()
@@ -228,27 +231,12 @@ fn parsed(text: &str) -> PromptFile {
 
 /// The text with what was typed in its places; what was typed is not looked at again.
 fn filled(text: &str, typed: &str) -> String {
-    const ALL: &str = "$ARGUMENTS";
     let words: Vec<&str> = typed.split_whitespace().collect();
-    let mut out = String::with_capacity(text.len() + typed.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('$') {
-        out.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let number = rest[1..].chars().next().and_then(|it| it.to_digit(10)).filter(|it| *it > 0);
-        if rest.starts_with(ALL) {
-            out.push_str(typed);
-            rest = &rest[ALL.len()..];
-        } else if let Some(number) = number {
-            out.push_str(words.get(number as usize - 1).copied().unwrap_or_default());
-            rest = &rest[2..];
-        } else {
-            out.push('$');
-            rest = &rest[1..];
-        }
-    }
-    out.push_str(rest);
-    out
+    let filling = |place: &Captures<'_>| match place[1].parse::<usize>() {
+        Ok(number) => words.get(number - 1).copied().unwrap_or_default().to_owned(),
+        Err(_) => typed.to_owned(),
+    };
+    PLACE.as_ref().map_or(text.into(), |it| it.replace_all(text, filling)).into_owned()
 }
 
 #[cfg(test)]

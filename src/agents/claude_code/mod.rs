@@ -139,10 +139,7 @@ impl Agent for ClaudeCode {
         (sum > 0 && own).then(|| (sum, row["message"]["model"].as_str().map(str::to_owned)))
     }
 
-    fn settings_files(&self, env: &Env, _config: &Path, owner: &str) -> Vec<PathBuf> {
-        if owner != self.name() {
-            return Vec::new();
-        }
+    fn settings_files(&self, env: &Env, _config: &Path) -> Vec<PathBuf> {
         vec![folder(env).join("settings.json"), env.home.join(".claude.json")]
     }
 

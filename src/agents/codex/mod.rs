@@ -173,8 +173,8 @@ impl Agent for Codex {
         total.filter(|it| *it > 0).map(|it| (it, None))
     }
 
-    fn settings_files(&self, env: &Env, _config: &Path, owner: &str) -> Vec<PathBuf> {
-        if owner == self.name() { vec![home(env).join("config.toml")] } else { Vec::new() }
+    fn settings_files(&self, env: &Env, _config: &Path) -> Vec<PathBuf> {
+        vec![home(env).join("config.toml")]
     }
 
     fn own_compaction(&self, setting: &dyn Fn(&str) -> Option<Value>) -> String {

@@ -138,8 +138,8 @@ impl Agent for GeminiCli {
         total.map(|it| (it, row["model"].as_str().map(str::to_owned)))
     }
 
-    fn settings_files(&self, env: &Env, _config: &Path, owner: &str) -> Vec<PathBuf> {
-        if owner == self.name() { vec![home(env).join("settings.json")] } else { Vec::new() }
+    fn settings_files(&self, env: &Env, _config: &Path) -> Vec<PathBuf> {
+        vec![home(env).join("settings.json")]
     }
 
     fn own_compaction(&self, setting: &dyn Fn(&str) -> Option<Value>) -> String {

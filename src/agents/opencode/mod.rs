@@ -91,20 +91,15 @@ impl Agent for OpenCode {
         Some(format!("opencode import {file}"))
     }
 
-    fn settings_files(&self, _env: &Env, config: &Path, owner: &str) -> Vec<PathBuf> {
-        let names: &[&str] = match owner {
-            "opencode" => &["opencode.jsonc", "opencode.json", "config.json"],
-            "supermemory" => &["supermemory.jsonc", "supermemory.json"],
-            _ => &[],
-        };
-        names.iter().map(|it| config.join("opencode").join(it)).collect()
+    fn settings_files(&self, _env: &Env, config: &Path) -> Vec<PathBuf> {
+        ["opencode.jsonc", "opencode.json", "config.json"].map(|it| config.join("opencode").join(it)).into()
     }
 
     /// OpenCode 1.18 goes on with the model of the last prompt and fails if it has none of that name. Its order: the
     /// project's settings, the user's, what was used last.
     fn default_model(&self, env: &Env, config: &Path, cwd: &Path) -> Option<String> {
         let project = ["opencode.jsonc", "opencode.json"].map(|it| cwd.join(it));
-        let set = project.iter().chain(&self.settings_files(env, config, self.name())).find_map(|it| {
+        let set = project.iter().chain(&self.settings_files(env, config)).find_map(|it| {
             let model = own::read(it)?.get("model")?.as_str()?.to_owned();
             model.contains('/').then_some(model)
         });
@@ -123,7 +118,7 @@ impl Agent for OpenCode {
             let providers = settings.get("provider")?.as_object()?.values();
             providers.filter_map(|it| it["models"][model]["limit"]["context"].as_u64()).min()
         };
-        project.into_iter().chain(self.settings_files(env, config, self.name())).find_map(stated)
+        project.into_iter().chain(self.settings_files(env, config)).find_map(stated)
     }
 
     fn own_compaction(&self, setting: &dyn Fn(&str) -> Option<Value>) -> String {

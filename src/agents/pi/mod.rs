@@ -44,8 +44,8 @@ impl Agent for Pi {
         format!("pi --session {id}")
     }
 
-    fn settings_files(&self, env: &Env, _config: &Path, owner: &str) -> Vec<PathBuf> {
-        if owner == self.name() { vec![folder(env).join("settings.json")] } else { Vec::new() }
+    fn settings_files(&self, env: &Env, _config: &Path) -> Vec<PathBuf> {
+        vec![folder(env).join("settings.json")]
     }
 
     fn own_compaction(&self, setting: &dyn Fn(&str) -> Option<Value>) -> String {

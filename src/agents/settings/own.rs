@@ -6,13 +6,20 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::{skip, value_end};
-use crate::agents::{ALL, Env};
+use crate::agents::{Env, named};
 
 /// The value at `path` (names joined by dots) in an agent's settings; nothing if the agent is unknown or does not say.
 /// `config`: where programs keep their settings (`~/.config`).
 pub fn value(env: &Env, config: &Path, agent: &str, path: &str) -> Option<Value> {
-    ALL.into_iter().flat_map(|it| it.settings_files(env, config, agent)).find_map(|file| {
-        let whole = read(&file)?;
+    let files = match agent {
+        // A plugin of OpenCode that compacts.
+        "supermemory" => {
+            ["supermemory.jsonc", "supermemory.json"].map(|it| config.join("opencode").join(it)).into()
+        }
+        _ => named(agent)?.settings_files(env, config),
+    };
+    files.iter().find_map(|file| {
+        let whole = read(file)?;
         // A name may hold dots itself: whole first.
         whole.get(path).or_else(|| path.split('.').try_fold(&whole, |at, name| at.get(name))).cloned()
     })
@@ -47,7 +54,6 @@ fn without_comments(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agents::named;
 
     #[test]
     fn settings_are_found_in_each_agents_own_file() {

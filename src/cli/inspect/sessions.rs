@@ -116,7 +116,7 @@ pub(crate) fn here(engine: &Engine, screen: &mut Screen<'_>) -> Result<u8> {
         sessions.swap(SHOWN - 1, at);
     }
     sessions.truncate(SHOWN);
-    show(&SessionsAnswer { sessions, next, why }, screen)
+    screen.answer(&SessionsAnswer { sessions, next, why }, show)
 }
 
 pub(crate) fn run(engine: &Engine, arguments: &SessionsArgs, screen: &mut Screen<'_>) -> Result<u8> {
@@ -138,7 +138,7 @@ pub(crate) fn run(engine: &Engine, arguments: &SessionsArgs, screen: &mut Screen
             ("epitome doctor".to_owned(), "no readable sessions; this shows where Epitome looks".to_owned())
         });
     let listed = sessions.len();
-    let code = show(&SessionsAnswer { sessions, next, why }, screen)?;
+    let code = screen.answer(&SessionsAnswer { sessions, next, why }, show)?;
     if all > listed && !screen.json {
         screen.note(&format!("… and {} older ones (--limit)", all - listed))?;
     }
@@ -148,25 +148,16 @@ pub(crate) fn run(engine: &Engine, arguments: &SessionsArgs, screen: &mut Screen
 #[cfg(feature = "parquet")]
 fn tables(engine: &Engine, found: &[FoundSession], folder: &Path, screen: &mut Screen<'_>) -> Result<u8> {
     let answer = engine::tables(engine, found, folder)?;
-    if screen.json(&answer)? {
-        return Ok(0);
-    }
-    screen.line(&format!(
-        "{} {}: {} sessions, {} messages, {} compactions, {} facts, {} tokens",
-        screen.paint.good("written to"),
-        answer.output,
-        answer.sessions,
-        answer.messages,
-        answer.compactions,
-        answer.facts,
-        answer.tokens
-    ))?;
-    let query = format!(
-        "duckdb -c \"SELECT agent, sum(tokens) FROM '{}/sessions.parquet' GROUP BY agent\"",
-        answer.output
-    );
-    screen.note(&screen.paint.faint(&query))?;
-    Ok(0)
+    screen.answer(&answer, |it, screen| {
+        let crate::answers::TablesAnswer { output, sessions, messages, compactions, facts, tokens } = it;
+        let written = screen.paint.good("written to");
+        screen.line(&format!(
+            "{written} {output}: {sessions} sessions, {messages} messages, {compactions} compactions, {facts} facts, {tokens} tokens",
+        ))?;
+        let query =
+            format!("duckdb -c \"SELECT agent, sum(tokens) FROM '{output}/sessions.parquet' GROUP BY agent\"");
+        screen.note(&screen.paint.faint(&query))
+    })
 }
 
 #[cfg(not(feature = "parquet"))]
@@ -211,10 +202,7 @@ fn row(engine: &Engine, found: FoundSession, continued: &BTreeMap<String, String
     })
 }
 
-fn show(answer: &SessionsAnswer, screen: &mut Screen<'_>) -> Result<u8> {
-    if screen.json(answer)? {
-        return Ok(0);
-    }
+fn show(answer: &SessionsAnswer, screen: &mut Screen<'_>) -> Result<()> {
     let paint = screen.paint;
     if !answer.sessions.is_empty() {
         let mut rows = table(answer, paint);
@@ -228,8 +216,7 @@ fn show(answer: &SessionsAnswer, screen: &mut Screen<'_>) -> Result<u8> {
         }
         screen.line("")?;
     }
-    screen.line(&format!("{}  {}", paint.strong(&answer.next), paint.faint(&format!("# {}", answer.why))))?;
-    Ok(0)
+    screen.line(&format!("{}  {}", paint.strong(&answer.next), paint.faint(&format!("# {}", answer.why))))
 }
 
 /// The place of the column that names the directory.

@@ -70,11 +70,9 @@ pub(crate) fn run_import(engine: &Engine, arguments: &ImportArgs, screen: &mut S
         here: arguments.here,
     };
     let answer = import(engine, &arguments.file, &to)?;
-    if screen.json(&answer)? {
-        return Ok(0);
-    }
-    screen.line(&format!("{} {}", screen.paint.good("imported"), answer.output))?;
-    screen.warnings(&answer.warnings)?;
-    screen.line(&format!("resume   {}", screen.paint.strong(&answer.resume)))?;
-    Ok(0)
+    screen.answer(&answer, |answer, screen| {
+        screen.line(&format!("{} {}", screen.paint.good("imported"), answer.output))?;
+        screen.warnings(&answer.warnings)?;
+        screen.line(&format!("resume   {}", screen.paint.strong(&answer.resume)))
+    })
 }

@@ -84,8 +84,9 @@ pub(crate) fn draft(job: &CompactJob<'_>, plan: &Plan, facts: &HistoryFacts) -> 
     let frame = measured.counter.text(&Text::new(format!("{}{}", step.before, step.after)));
     let own = own_prompts(step);
     let summarizers = &engine.config.summarizers;
-    let tries = summarizers.tries.or(step.prompts.retries.map(|it| it + 1));
-    let language = summarizers.language.as_deref().or_else(|| dialogue::language_of(measured.history));
+    let tries = summarizers.written.tries.map(|it| it.max(1)).or(step.prompts.retries.map(|it| it + 1));
+    let language =
+        summarizers.written.language.as_deref().or_else(|| dialogue::language_of(measured.history));
     let recalled = memories::recalled(engine, measured.history, ask);
     let pins: Vec<String> = ask.options.pin.iter().cloned().chain(recalled).collect();
     let pinned: u64 = pins.iter().map(|it| measured.counter.str(it) + 6).sum();
@@ -195,7 +196,7 @@ fn by_provider(
         });
     }
     request.prefix = prefix.as_ref();
-    if let Some(most) = summarizers.dollars_per_call {
+    if let Some(most) = summarizers.written.dollars_per_call {
         let price = engine.config.prices.of(&endpoint.model).ok();
         request.bounds.tokens = request.bounds.tokens.min(affordable(most, price, request.max_tokens));
     }

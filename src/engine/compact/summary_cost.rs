@@ -178,7 +178,7 @@ pub(crate) fn left_alone(engine: &Engine, endpoint: &Endpoint) -> Result<Option<
     if let Some(why) = uncountable(engine, endpoint) {
         return Ok(Some(why));
     }
-    let limits = &engine.config.summarizers;
+    let limits = &engine.config.summarizers.written;
     let reached = |name: &str, most: Option<u64>| -> Result<Option<u64>> {
         let Some(most) = most else { return Ok(None) };
         let mark = engine.store.marked(&engine.shared(), name)?;
@@ -204,7 +204,7 @@ pub(crate) fn left_alone(engine: &Engine, endpoint: &Endpoint) -> Result<Option<
 /// Why the hourly limits cannot be enforced, if there are any. Each command and each agent's server is a process of
 /// its own: counted in memory, every one would begin at zero, and the limit would be none.
 fn uncountable(engine: &Engine, endpoint: &Endpoint) -> Option<String> {
-    let limits = &engine.config.summarizers;
+    let limits = &engine.config.summarizers.written;
     // Dollars are counted only where the price is known.
     let dollars = limits.dollars_per_hour.is_some() && engine.config.prices.of(&endpoint.model).is_ok();
     let set = [

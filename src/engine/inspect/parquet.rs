@@ -55,9 +55,10 @@ impl Table {
         Ok(Self { path, beside, columns, writer: Some(writer), rows: Vec::new(), bytes: 0, written: 0 })
     }
 
-    /// Adds a row: a cell for each column, in their order; null where there is nothing.
-    pub(crate) fn push(&mut self, row: Vec<Value>) -> Result<()> {
-        debug_assert_eq!(row.len(), self.columns.len());
+    /// Adds a row: its cells by their columns' names, also out of what is `known` of several rows.
+    pub(crate) fn push(&mut self, known: &Value, row: &Value) -> Result<()> {
+        let cell = |name| row.get(name).or_else(|| known.get(name)).cloned().unwrap_or_default();
+        let row: Vec<Value> = self.columns.iter().map(|(name, _)| cell(*name)).collect();
         self.bytes += row.iter().map(|it| it.as_str().map_or(8, str::len)).sum::<usize>();
         self.rows.push(row);
         if self.rows.len() >= ROWS || self.bytes >= BYTES { self.flush() } else { Ok(()) }
@@ -159,9 +160,10 @@ mod tests {
         let mut table = Table::create(&path, COLUMNS).unwrap();
         for number in 0..ROWS as i64 + 5 {
             let text = (number % 2 == 0).then(|| format!("line {number} ü"));
-            table.push(vec![number.into(), (number * 1_000).into(), true.into(), text.into()]).unwrap();
+            let row = serde_json::json!({"b": number * 1_000, "c": true, "d": text});
+            table.push(&serde_json::json!({"a": number}), &row).unwrap();
         }
-        table.push(vec![Value::Null; COLUMNS.len()]).unwrap();
+        table.push(&Value::Null, &Value::Null).unwrap();
         assert!(!path.exists());
         assert_eq!(table.finish().unwrap(), ROWS as u64 + 6);
         let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|it| it.unwrap().file_name()).collect();
@@ -176,7 +178,7 @@ mod tests {
         // One that is given up leaves what was there.
         let before = fs::read(&path).unwrap();
         let mut again = Table::create(&path, COLUMNS).unwrap();
-        again.push(vec![Value::Null; COLUMNS.len()]).unwrap();
+        again.push(&Value::Null, &Value::Null).unwrap();
         drop(again);
         assert!(fs::read(&path).unwrap() == before);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::parquet::ColumnType::{Bool, Int, Text, Time};
 use super::parquet::{Columns, Table};
@@ -106,11 +106,17 @@ pub fn tables(engine: &Engine, found: &[FoundSession], folder: &Path) -> Result<
     let ask = Ask::new(engine.config.default_profile()?);
     for it in found {
         let named = SessionRef::Named(it.address());
+        let project = it.cwd.as_ref().map(|it| it.display().to_string());
+        let known = json!({
+            "agent": it.agent.name(), "session": it.id, "parent": it.parent, "project": project,
+            "path": it.address(), "changed": it.changed_ms,
+        });
         match open::open_measured(engine, &named, None, None, ask.tokenizer()) {
-            Ok(opened) => put_session(engine, &mut tables, it, &opened, &ask)?,
-            Err(error) => tables.sessions.push(unreadable_row(it, error.code()))?,
+            Ok(opened) => put_session(engine, &mut tables, &known, &opened, &ask)?,
+            Err(error) => tables.sessions.push(&known, &json!({"unreadable": error.code()}))?,
         }
-        put_compactions(engine, &mut tables, it)?;
+        let scope = engine.scope_of(project.unwrap_or_default());
+        put_compactions(&mut tables, &known, engine.store.compactions(&scope, Some(&it.id), MOST)?)?;
     }
     let Tables { sessions, messages, compactions, facts, tokens } = tables;
     Ok(TablesAnswer {
@@ -123,30 +129,11 @@ pub fn tables(engine: &Engine, found: &[FoundSession], folder: &Path) -> Result<
     })
 }
 
-/// The first columns of a session's row: what is known of it before it is read.
-fn session_row(found: &FoundSession) -> Vec<Value> {
-    vec![
-        found.agent.name().into(),
-        found.id.as_str().into(),
-        found.parent.as_deref().into(),
-        found.cwd.as_ref().map(|it| it.display().to_string()).into(),
-        found.address().into(),
-    ]
-}
-
-fn unreadable_row(found: &FoundSession, why: &str) -> Vec<Value> {
-    let mut row = session_row(found);
-    row.extend(std::iter::repeat_n(Value::Null, 3));
-    row.push(found.changed_ms.into());
-    row.extend(std::iter::repeat_n(Value::Null, 7));
-    row.push(why.into());
-    row
-}
-
+/// `known`: what is known of the session before it is read; each row names it.
 fn put_session(
     engine: &Engine,
     tables: &mut Tables,
-    found: &FoundSession,
+    known: &Value,
     opened: &Opened,
     ask: &Ask,
 ) -> Result<()> {
@@ -154,101 +141,55 @@ fn put_session(
     let history = measured.history;
     let messages = history.messages();
     let times = history.meta.times;
-    let mut row = session_row(found);
-    row.extend([
-        history.meta.model.as_deref().into(),
-        times.map(|it| it.0).into(),
-        times.map(|it| it.1).into(),
-        found.changed_ms.into(),
-        opened.source.len().into(),
-        messages.len().into(),
-        messages.iter().filter(|it| it.is_prompt()).count().into(),
-        messages.iter().map(|it| it.calls().count()).sum::<usize>().into(),
-        measured.tokens.into(),
-        measured.overhead.into(),
-        measured.limits.window.into(),
-        Value::Null,
-    ]);
-    tables.sessions.push(row)?;
-    let (agent, id) = (found.agent.name(), found.id.as_str());
-    for (number, message) in messages.iter().enumerate() {
-        let tools: Vec<&str> = message.calls().map(|it| &*it.name).collect();
-        tables.messages.push(vec![
-            agent.into(),
-            id.into(),
-            number.into(),
-            message.at.into(),
-            message.role.name().into(),
-            message.kind.name().into(),
-            measured.counter.message(message).into(),
-            (!tools.is_empty()).then(|| tools.join(",")).into(),
-            message.outputs().count().into(),
-            message.outputs().filter(|it| it.failed).count().into(),
-        ])?;
+    let session = json!({
+        "model": history.meta.model, "begun": times.map(|it| it.0), "ended": times.map(|it| it.1),
+        "bytes": opened.source.len(), "messages": messages.len(),
+        "turns": messages.iter().filter(|it| it.is_prompt()).count(),
+        "tool_calls": messages.iter().map(|it| it.calls().count()).sum::<usize>(),
+        "tokens": measured.tokens, "overhead": measured.overhead, "window": measured.limits.window,
+    });
+    tables.sessions.push(known, &session)?;
+    for (number, it) in messages.iter().enumerate() {
+        let tools: Vec<&str> = it.calls().map(|it| &*it.name).collect();
+        let message = json!({
+            "message": number, "at": it.at, "role": it.role.name(), "kind": it.kind.name(),
+            "tokens": measured.counter.message(it), "tools": (!tools.is_empty()).then(|| tools.join(",")),
+            "outputs": it.outputs().count(), "failed": it.outputs().filter(|it| it.failed).count(),
+        });
+        tables.messages.push(known, &message)?;
     }
     for past in &opened.session.past {
-        let at = past.message.and_then(|it| messages.get(it)?.at);
-        tables.compactions.push(vec![
-            agent.into(),
-            id.into(),
-            "agent".into(),
-            Value::Null,
-            at.into(),
-            Value::Null,
-            past.trigger.as_deref().into(),
-            past.tokens_before.into(),
-            past.tokens_after.into(),
-            true.into(),
-        ])?;
+        let compaction = json!({
+            "by": "agent", "at": past.message.and_then(|it| messages.get(it)?.at), "trigger": past.trigger,
+            "tokens_before": past.tokens_before, "tokens_after": past.tokens_after, "applied": true,
+        });
+        tables.compactions.push(known, &compaction)?;
     }
     let requests = sessions::requests::requests(&*opened.source, &opened.session)?;
     for (number, it) in requests.all.iter().enumerate() {
-        tables.tokens.push(vec![
-            agent.into(),
-            id.into(),
-            number.into(),
-            it.sent_at.into(),
-            it.at.into(),
-            it.model.as_deref().into(),
-            it.usage.input.into(),
-            it.usage.output.into(),
-            it.usage.cache_read.into(),
-            it.usage.cache_write.into(),
-            it.usage.reasoning.into(),
-            it.compacted.into(),
-            it.side.into(),
-        ])?;
+        let request = json!({
+            "request": number, "sent": it.sent_at, "answered": it.at, "model": it.model,
+            "input": it.usage.input, "output": it.usage.output, "cache_read": it.usage.cache_read,
+            "cache_write": it.usage.cache_write, "reasoning": it.usage.reasoning,
+            "after_compaction": it.compacted, "side": it.side,
+        });
+        tables.tokens.push(known, &request)?;
     }
     Ok(())
 }
 
 /// Ours, as the archive has them.
-fn put_compactions(engine: &Engine, tables: &mut Tables, found: &FoundSession) -> Result<()> {
-    let project = found.cwd.as_ref().map(|it| it.display().to_string()).unwrap_or_default();
-    let scope = engine.scope_of(project);
-    let (agent, id) = (found.agent.name(), found.id.as_str());
-    for Compaction { handle, at, about, applied, .. } in engine.store.compactions(&scope, Some(id), MOST)? {
-        tables.compactions.push(vec![
-            agent.into(),
-            id.into(),
-            "epitome".into(),
-            handle.as_str().into(),
-            at.into(),
-            about.profile.into(),
-            about.trigger.into(),
-            about.tokens_before.into(),
-            about.tokens_after.into(),
-            applied.is_some().into(),
-        ])?;
+fn put_compactions(tables: &mut Tables, known: &Value, made: Vec<Compaction>) -> Result<()> {
+    for Compaction { handle, at, about, applied, .. } in made {
+        let compaction = json!({
+            "by": "epitome", "handle": handle.as_str(), "at": at, "profile": about.profile, "trigger": about.trigger,
+            "tokens_before": about.tokens_before, "tokens_after": about.tokens_after, "applied": applied.is_some(),
+        });
+        tables.compactions.push(known, &compaction)?;
         for it in about.facts {
-            tables.facts.push(vec![
-                agent.into(),
-                id.into(),
-                handle.as_str().into(),
-                it.class.into(),
-                it.found.into(),
-                it.kept.into(),
-            ])?;
+            let facts =
+                json!({"handle": handle.as_str(), "class": it.class, "found": it.found, "kept": it.kept});
+            tables.facts.push(known, &facts)?;
         }
     }
     Ok(())

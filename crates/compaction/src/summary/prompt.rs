@@ -1,5 +1,9 @@
 //! The prompts of a dialogue with a model.
 
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+
 use super::check::Fault;
 use crate::profile::{SummaryShape, SummarySpec, SummaryStyle};
 
@@ -72,25 +76,10 @@ pub fn filled(text: PromptText, fill: &Fill<'_>) -> String {
 
 /// A profile's own text with everything filled in.
 pub fn template(text: &str, fill: &Fill<'_>) -> String {
-    let mut out = String::with_capacity(text.len() + fill.transcript.len());
-    let mut rest = text.trim_end();
-    while let Some(open) = rest.find('{') {
-        out.push_str(&rest[..open]);
-        rest = &rest[open..];
-        let known = rest.find('}').and_then(|close| Some((value(&rest[1..close], fill)?, close)));
-        match known {
-            Some((value, close)) => {
-                out.push_str(&value);
-                rest = &rest[close + 1..];
-            }
-            None => {
-                out.push('{');
-                rest = &rest[1..];
-            }
-        }
-    }
-    out.push_str(rest);
-    out
+    static NAME: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\{([a-z]+)\}").ok());
+    let filling = |name: &Captures<'_>| value(&name[1], fill).unwrap_or_else(|| name[0].to_owned());
+    let text = text.trim_end();
+    NAME.as_ref().map_or(text.into(), |it| it.replace_all(text, filling)).into_owned()
 }
 
 fn value(name: &str, fill: &Fill<'_>) -> Option<String> {

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::summary::model::{ModelRequest, PartialReply, Prefix, Speaker, StopReason, number, set_some, text};
+use crate::summary::model::{
+    ModelRequest, PartialReply, Prefix, Speaker, StopReason, number, set_some, text,
+};
 
 pub fn body(ask: &ModelRequest) -> Value {
     let turns = ask.turns.iter().map(|it| {

@@ -3,7 +3,9 @@
 
 use serde_json::{Value, json};
 
-use crate::summary::model::{ModelRequest, PartialReply, Prefix, Speaker, StopReason, number, set_some, text};
+use crate::summary::model::{
+    ModelRequest, PartialReply, Prefix, Speaker, StopReason, number, set_some, text,
+};
 
 /// The body of a Responses request. Nothing is kept by the provider (`store`).
 pub fn responses_body(model: &str, ask: &ModelRequest) -> Value {
