@@ -2,7 +2,7 @@
 //!
 //! A file over 64 MB is not read whole but looked through, and written, piece by piece; a database session always is.
 
-use std::io::Read;
+use std::io::{BufReader, Read};
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -186,14 +186,15 @@ pub(crate) fn undo_repair(
             let as_written =
                 now.len() >= mark.len && Digest::of_source(&now, mark.len)?.to_string() == mark.digest;
             if !as_written {
-                let (same, _) = compared(&now, &mut *engine.store.reader(scope, original)?)?;
-                return if same { Ok(done(RestoreStatus::Unchanged, 0)) } else { Err(changed(&path)) };
+                let is_other = crate::files::holds_other(&path, &mut *engine.store.reader(scope, original)?)?;
+                return if is_other { Err(changed(&path)) } else { Ok(done(RestoreStatus::Unchanged, 0)) };
             }
             let since = now.bytes(mark.len..now.len())?;
             let agent = agent_of(format)?;
             let _claim = agent.lock(&engine.config.agents, &compaction.session.id)?;
             // What came since begins on a line of its own.
-            let (_, last) = compared(&now, &mut *engine.store.reader(scope, original)?)?;
+            let last = BufReader::new(engine.store.reader(scope, original)?).bytes().last();
+            let last = last.transpose().map_err(crate::store::unwrapped)?;
             let between: &[u8] = if since.is_empty() || last == Some(b'\n') { b"" } else { b"\n" };
             let mut all = engine.store.reader(scope, original)?.chain(between).chain(&*since);
             crate::files::replace_from(&path, now.len(), &mut all)?;
@@ -209,20 +210,6 @@ pub(crate) fn undo_repair(
             database.change(&path, &mended, &bytes)?;
             Ok(done(RestoreStatus::Restored, 0))
         }
-    }
-}
-
-/// Whether a file holds what an original does, and the original's last byte.
-fn compared(file: &File, original: &mut dyn Read) -> Result<(bool, Option<u8>)> {
-    let (mut block, mut at, mut same, mut last) = (vec![0; 1 << 20], 0, true, None);
-    loop {
-        let many = original.read(&mut block).map_err(crate::store::unwrapped)?;
-        if many == 0 {
-            return Ok((same && at == file.len(), last));
-        }
-        let end = at + many as u64;
-        same = same && end <= file.len() && file.bytes(at..end)? == block[..many];
-        (at, last) = (end, block.get(many - 1).copied());
     }
 }
 

@@ -140,12 +140,8 @@ pub(crate) fn named(opened: &Opened) -> SessionOrigin {
 
 /// The text that an op takes out of a message, or the data of an attachment: what its handle names.
 fn original_text(message: &Message, op: &OutputOp, is_its: impl Fn(&str) -> bool) -> String {
-    let media = match message.parts.get(op.part) {
-        Some(Part::Media(it)) => std::slice::from_ref(it),
-        Some(Part::Output(it)) => &*it.media,
-        Some(Part::Text(_) | Part::Reasoning(_) | Part::Call(_) | Part::Opaque(_)) | None => &[],
-    };
-    if let Some(it) = media.iter().find(|it| is_its(&it.data)) {
+    let mut media = message.parts.get(op.part).into_iter().flat_map(plan::attached);
+    if let Some(it) = media.find(|it| is_its(&it.data)) {
         return it.data.to_string();
     }
     match message.parts.get(op.part) {

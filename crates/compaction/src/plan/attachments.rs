@@ -6,13 +6,18 @@ use super::draft::{Draft, How, Segment};
 use history::{Media, Message, Output, Part, Text};
 use tokens::TokenCounter;
 
+/// A part's attachments.
+pub fn attached(part: &Part) -> &[Media] {
+    match part {
+        Part::Media(it) => std::slice::from_ref(it),
+        Part::Output(it) => &it.media,
+        Part::Text(_) | Part::Reasoning(_) | Part::Call(_) | Part::Opaque(_) => &[],
+    }
+}
+
 /// The attachments of messages, those of outputs too.
 fn all<'a>(messages: impl Iterator<Item = &'a Message>) -> impl Iterator<Item = &'a Media> {
-    messages.flat_map(|it| &it.parts).flat_map(|part| match part {
-        Part::Media(it) => std::slice::from_ref(it),
-        Part::Output(it) => &*it.media,
-        Part::Text(_) | Part::Reasoning(_) | Part::Call(_) | Part::Opaque(_) => &[],
-    })
+    messages.flat_map(|it| &it.parts).flat_map(attached)
 }
 
 /// The first attachment that the API refuses in a request with these messages: number of the message, and why.
@@ -31,15 +36,12 @@ pub(super) fn fit(draft: &mut Draft<'_>) {
     let places = kept.iter().flat_map(|at| (0..messages[*at].parts.len()).map(|part| (*at, part)));
     for at in places.collect::<Vec<_>>() {
         let part = &messages[at.0].parts[at.1];
-        let (media, output): (&[Media], Option<&Output>) = match part {
-            Part::Media(it) => (std::slice::from_ref(it), None),
-            Part::Output(it) => (&it.media, Some(it)),
-            Part::Text(_) | Part::Reasoning(_) | Part::Call(_) | Part::Opaque(_) => continue,
-        };
-        let Some((first, why)) = media.iter().find_map(|it| Some((it, draft.counter.refuses(it, count)?)))
+        let Some((first, why)) =
+            attached(part).iter().find_map(|it| Some((it, draft.counter.refuses(it, count)?)))
         else {
             continue;
         };
+        let output = if let Part::Output(it) = part { Some(it) } else { None };
         if draft.replaced.contains_key(&at) {
             continue;
         }

@@ -22,7 +22,7 @@ mod shorten;
 mod split;
 mod trigger;
 
-pub use attachments::refused;
+pub use attachments::{attached, refused};
 use serde::{Deserialize, Serialize};
 
 use crate::profile::{Pass, Profile, When};
