@@ -36,7 +36,7 @@ pub use compact::answered::answered;
 pub use compact::attempt::{Attempt, HistoryFacts};
 pub use compact::compact;
 pub use compact::compacted::{
-    About, Accepted, CompactOutcome, Compacted, Delivered, Question, Rejection, Summarizer,
+    Accepted, CompactOutcome, Compacted, Delivered, Question, Rejection, Summarizer,
 };
 pub use compact::min_kept::MinKept;
 pub use compact::preview::{apply_preview, can_apply, keep_preview};

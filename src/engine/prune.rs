@@ -48,7 +48,7 @@ pub fn prune(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<PruneAnswer>
         Ok(outcome) => outcome,
         Err(rejected) => {
             answer.reason_code = rejected.code.to_owned();
-            answer.reason = rejected.reason;
+            answer.reason = rejected.text;
             return Ok(answer);
         }
     };

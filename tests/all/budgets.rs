@@ -32,7 +32,7 @@ fn an_outcome_is_within_its_budget_by_the_models_own_tokenizer() {
             else {
                 continue;
             };
-            let budget = (done.about.tokens as f64 * share).ceil() as u64;
+            let budget = (done.about.tokens_before as f64 * share).ceil() as u64;
             let messages = it.attempt.outcome.history.messages();
             let exact: u64 = messages.iter().filter(|it| plan::counts(it)).map(|it| own.message(it)).sum();
             if budget < LEAST {

@@ -55,7 +55,7 @@ fn check(history: &History, profile: &Profile, share: u64) -> Result<(), String>
     let outcome = match plan::apply(history, &counter, &plan, Some(&summary)) {
         Ok(outcome) => outcome,
         Err(rejected) if matches!(rejected.code, "grew") => return Ok(()),
-        Err(rejected) => return Err(format!("rejected: {}: {}", rejected.code, rejected.reason)),
+        Err(rejected) => return Err(format!("rejected: {}: {}", rejected.code, rejected.text)),
     };
     let after = outcome.history.messages();
     if outcome.tokens > total {
@@ -136,7 +136,7 @@ fn check(history: &History, profile: &Profile, share: u64) -> Result<(), String>
         Ok(it) if it.history.messages().last() == grown.messages().last() => Ok(()),
         Ok(_) => Err("what came after the plan is not at the end".into()),
         Err(rejected) if rejected.code == "grew" => Ok(()),
-        Err(rejected) => Err(format!("a history that grew: {}", rejected.reason)),
+        Err(rejected) => Err(format!("a history that grew: {}", rejected.text)),
     }
 }
 

@@ -95,7 +95,7 @@ pub(crate) fn budget_that_keeps(it: &AttemptRequest<'_>, refused: u64, min_kept:
 
 /// As [`make`], but what is within its budget by an estimate is within it by the model's own tokenizer too, where that
 /// is public; unless what must stay is larger.
-pub(crate) fn make_within(it: &AttemptRequest<'_>, plan: Plan) -> Result<Attempt, plan::Rejected> {
+pub(crate) fn make_within(it: &AttemptRequest<'_>, plan: Plan) -> Result<Attempt, plan::Reason> {
     /// How often the budget is made smaller.
     const TRIES: usize = 6;
     let AttemptRequest { measured, ask, .. } = *it;
@@ -120,7 +120,7 @@ pub(crate) fn make_within(it: &AttemptRequest<'_>, plan: Plan) -> Result<Attempt
 
 /// Writes the summary and carries the plan out. Where the summary needs less than was reserved, the kept end
 /// grows; then the first line is written again with what it came to.
-pub(crate) fn make(it: &AttemptRequest<'_>, mut plan: Plan) -> Result<Attempt, plan::Rejected> {
+pub(crate) fn make(it: &AttemptRequest<'_>, mut plan: Plan) -> Result<Attempt, plan::Reason> {
     let AttemptRequest { engine, measured, ask, facts, written, .. } = *it;
     let apply = |plan: &Plan, summary: Option<&str>| {
         let applied = plan::apply(measured.whole(), &measured.counter, plan, summary);

@@ -2,43 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use crate::answers::{
-    CompactAnswer, CostInfo, FactCount, LostInfo, MethodInfo, Next, NextCost, SessionInfo, Status, UsageInfo,
-};
+use crate::answers::{CompactAnswer, CostInfo, FactCount, LostInfo, Next, NextCost, Status, UsageInfo};
 use crate::engine::compact::attempt::Attempt;
 use crate::engine::write_back::Installed;
-use compaction::plan::{self, Cause};
+use compaction::plan;
 use compaction::profile::NativeStatus;
 use history::History;
 use score::{self, Score};
 
 /// What a compaction did, and what it was about.
 pub struct Compacted {
-    pub about: About,
-    pub outcome: CompactOutcome,
-    pub summarizer: Summarizer,
-    pub warnings: Vec<String>,
-}
-
-/// The session before, and what was asked for.
-pub struct About {
-    pub session: SessionInfo,
-    pub profile: String,
+    /// The session before, and what was asked for: a document in which nothing has changed yet.
+    pub about: CompactAnswer,
     /// The profile's own names for a status.
     pub native: NativeStatus,
-    pub cause: Cause,
-    /// Tokens of the messages.
-    pub tokens: u64,
-    /// Tokens of the messages that the plan was made for: fewer than all where the session has grown since.
-    pub planned_tokens: u64,
-    /// Tokens of system prompt and tools.
-    pub overhead: u64,
-    pub method: MethodInfo,
-    /// The model's context window, in tokens.
-    pub window: Option<u64>,
-    pub messages: usize,
-    /// Messages before the cut of the plan.
-    pub split: Option<usize>,
+    pub outcome: CompactOutcome,
 }
 
 /// Who wrote the summary, and what that took.
@@ -110,7 +88,7 @@ pub enum Rejection {
     /// The user's own command in `hooks.before` refused.
     HookRefused(String),
     /// The plan could not be carried out, or its result gains too little.
-    Plan(plan::Rejected),
+    Plan(plan::Reason),
     /// Less of the facts would be kept than was asked for.
     LostTooMuch {
         attempt: Box<Attempt>,
@@ -140,7 +118,7 @@ impl Rejection {
     pub fn reason(&self) -> &str {
         match self {
             Self::CoolingDown(reason) | Self::HookRefused(reason) => reason,
-            Self::Plan(it) => &it.reason,
+            Self::Plan(it) => &it.text,
             Self::LostTooMuch { reason, .. } | Self::Invalid { reason, .. } => reason,
         }
     }
@@ -201,15 +179,15 @@ impl Compacted {
     }
 
     pub fn answer(&self) -> CompactAnswer {
-        let mut answer = self.about.answer(&self.summarizer, &self.warnings);
+        let mut answer = self.about.clone();
         match &self.outcome {
             CompactOutcome::Planned(accepted) => {
                 answer.status = Status::Planned;
-                answer.accepted(accepted, &self.about.native);
+                answer.accepted(accepted, &self.native);
             }
             CompactOutcome::Compacted { accepted, handle, output } => {
                 answer.status = Status::Compacted;
-                answer.accepted(accepted, &self.about.native);
+                answer.accepted(accepted, &self.native);
                 answer.handle = Some(handle.clone());
                 match output {
                     Delivered::Bytes(_) => {}
@@ -229,7 +207,7 @@ impl Compacted {
                 answer.status = Status::Noop;
                 (*code).clone_into(&mut answer.reason_code);
                 answer.reason.clone_from(reason);
-                answer.native_status.clone_from(&self.about.native.noop);
+                answer.native_status.clone_from(&self.native.noop);
                 if let Some(it) = carried {
                     answer.installed(it);
                 }
@@ -241,7 +219,7 @@ impl Compacted {
                 answer.status = Status::Rejected;
                 rejection.code().clone_into(&mut answer.reason_code);
                 rejection.reason().clone_into(&mut answer.reason);
-                answer.native_status = rejection.native(&self.about.native);
+                answer.native_status = rejection.native(&self.native);
                 if let Rejection::LostTooMuch { lost, budget_needed, .. } = rejection {
                     answer.lost.clone_from(lost);
                     answer.budget_needed = *budget_needed;
@@ -249,32 +227,6 @@ impl Compacted {
             }
         }
         answer
-    }
-}
-
-impl About {
-    /// A document in which nothing has changed yet.
-    fn answer(&self, summarizer: &Summarizer, warnings: &[String]) -> CompactAnswer {
-        CompactAnswer {
-            profile: self.profile.clone(),
-            trigger: self.cause.name().to_owned(),
-            summarizer: summarizer.name.clone(),
-            usage: summarizer.usage,
-            cost: summarizer.cost.clone(),
-            session: self.session.clone(),
-            tokens_before: self.tokens,
-            tokens_after: self.tokens,
-            overhead: self.overhead,
-            method: self.method.clone(),
-            window: self.window,
-            used_percent: percent(self.tokens + self.overhead, self.window),
-            messages_before: self.messages,
-            messages_after: self.messages,
-            split: self.split,
-            prefix_tokens: self.planned_tokens,
-            warnings: warnings.to_vec(),
-            ..CompactAnswer::default()
-        }
     }
 }
 

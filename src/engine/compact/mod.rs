@@ -13,13 +13,13 @@ use std::cell::OnceCell;
 use std::time::Duration;
 
 use crate::agents::reach::Job;
-use crate::answers::NextCost;
+use crate::answers::{CompactAnswer, NextCost};
 use crate::config::Choice;
 use crate::engine::archive::PlanResult;
 use crate::engine::archive::marks::SessionMark;
 use crate::engine::compact::attempt::{Attempt, AttemptRequest};
 use crate::engine::compact::compacted::{
-    About, Accepted, CompactOutcome, Compacted, Delivered, Rejection, Summarizer,
+    Accepted, CompactOutcome, Compacted, Delivered, Rejection, Summarizer, percent,
 };
 use crate::engine::compact::min_kept::MinKept;
 use crate::engine::compact::summarize::HostReply;
@@ -129,7 +129,7 @@ fn close(
     }
     warnings.extend(events::after(engine, &ended, Duration::MAX));
     if let Ok(compacted) = compacted {
-        compacted.warnings.extend(warnings);
+        compacted.about.warnings.extend(warnings);
     }
 }
 
@@ -161,7 +161,9 @@ fn planned_and_done(
         Err(Ended::Decided(outcome)) => *outcome,
         Err(Ended::Failed(error)) => return Err(error),
     };
-    Ok(Compacted { about, outcome, summarizer: job.summarizer, warnings: job.warnings })
+    let Summarizer { name: summarizer, usage, cost } = job.summarizer;
+    let about = CompactAnswer { summarizer, usage, cost, warnings: job.warnings, ..about };
+    Ok(Compacted { about, native: ask.profile.native.clone(), outcome })
 }
 
 /// Carries a plan out as far as it was asked for.
@@ -387,21 +389,27 @@ fn note_overhead(engine: &Engine, history: &History, overhead: u64, installed: &
     }
 }
 
-fn about(opened: &Opened, ask: &Ask, measured: &Measured<'_>, plan: &Plan) -> About {
+fn about(opened: &Opened, ask: &Ask, measured: &Measured<'_>, plan: &Plan) -> CompactAnswer {
     let messages = measured.whole().messages();
     let counted = messages.iter().filter(|it| plan::counts(it));
-    About {
+    let tokens: u64 = counted.map(|it| measured.counter.message(it)).sum();
+    let Measured { overhead, .. } = *measured;
+    CompactAnswer {
         session: session_info(opened),
         profile: ask.profile.name.clone(),
-        native: ask.profile.native.clone(),
-        cause: ask.cause(),
-        tokens: counted.map(|it| measured.counter.message(it)).sum(),
-        planned_tokens: measured.tokens,
-        overhead: measured.overhead,
+        trigger: ask.cause().name().to_owned(),
+        tokens_before: tokens,
+        tokens_after: tokens,
+        overhead,
         method: method_info(&measured.counter),
         window: measured.limits.window,
-        messages: messages.len(),
+        used_percent: percent(tokens + overhead, measured.limits.window),
+        messages_before: messages.len(),
+        messages_after: messages.len(),
         split: plan.split,
+        // Of a session that has grown since, the messages that the plan was made for.
+        prefix_tokens: measured.tokens,
+        ..CompactAnswer::default()
     }
 }
 
@@ -417,7 +425,7 @@ fn valid_for(history: &History) -> Vec<String> {
 fn closing_event(made: &Compacted, ask: &Ask, percent: Option<u64>) -> Option<Event> {
     match &made.outcome {
         CompactOutcome::Compacted { accepted, handle, output } => Some(Event::Compacted {
-            tokens_before: made.about.tokens,
+            tokens_before: made.about.tokens_before,
             tokens_after: accepted.attempt.outcome.tokens,
             handle: Some(handle.clone()),
             output: match output {

@@ -39,18 +39,18 @@ pub(crate) fn compacted(
                     return;
                 }
             };
-            attributes.push(KeyValue::new("epitome.summarizer", it.summarizer.name.clone()));
-            if let Some((provider, model)) = it.summarizer.name.split_once('/') {
+            attributes.push(KeyValue::new("epitome.summarizer", it.about.summarizer.clone()));
+            if let Some((provider, model)) = it.about.summarizer.split_once('/') {
                 attributes.push(KeyValue::new("gen_ai.provider.name", provider_name(provider)));
                 attributes.push(KeyValue::new("gen_ai.request.model", model.to_owned()));
             }
-            let usage = &it.summarizer.usage;
+            let usage = &it.about.usage;
             if usage.requests > 0 {
                 attributes.push(number("gen_ai.usage.input_tokens", usage.input));
                 attributes.push(number("gen_ai.usage.output_tokens", usage.output));
                 attributes.push(number("gen_ai.usage.cache_read.input_tokens", usage.cache_read));
             }
-            attributes.push(number("epitome.tokens.before", it.about.tokens));
+            attributes.push(number("epitome.tokens.before", it.about.tokens_before));
             outcome.map(|tokens| attributes.push(number("epitome.tokens.after", tokens))).err()
         }
         Err(error) => Some(error.code()),

@@ -137,7 +137,7 @@ pub fn trial(engine: &Engine, subject: &Subject, ask: &Ask, percent: Option<u64>
     }
     let made = match attempt::make(&subject.request(engine, &measured, &ask), plan) {
         Ok(made) => made,
-        Err(it) => return refused(it.reason),
+        Err(it) => return refused(it.text),
     };
     let millis = start.elapsed().as_secs_f64() * 1000.0;
     let format = subject.session.format;

@@ -62,7 +62,7 @@ async fn a_model_is_asked_in_the_profiles_own_words_and_checks_its_draft() {
     let messages = contents(0, 20);
     let (requests, made, _) = scripted(home.path(), "", wish.clone(), text(&messages), answer).await;
     assert_eq!(made.answer().status.name(), "compacted", "{}", made.answer().reason);
-    assert!(made.warnings.iter().all(|it| !it.contains("offline")), "{:?}", made.warnings);
+    assert!(made.about.warnings.iter().all(|it| !it.contains("offline")), "{:?}", made.about.warnings);
     assert_eq!(requests.len(), 2, "a draft and its check");
     let prompt = |name: &str| epitome::profiles::prompt(name).trim_end().to_owned();
     // The model that the program asks for a session of that one.
@@ -136,7 +136,7 @@ async fn each_retry_is_told_and_a_profile_says_how_many() {
     assert_eq!(retries, [(1, 2), (2, 2)]);
     assert!(matches!(heard.first(), Some(Event::Started { .. })));
     assert!(matches!(heard.last(), Some(Event::Compacted { .. })), "the offline summary stands in");
-    assert!(made.warnings.iter().any(|it| it.contains("offline")), "{:?}", made.warnings);
+    assert!(made.about.warnings.iter().any(|it| it.contains("offline")), "{:?}", made.about.warnings);
     let config = "[summarizer]\ntries = 1\n";
     let (requests, _, heard) =
         scripted(home.path(), config, by_gemini("claude-code"), text(&contents(0, 20)), refuses).await;
@@ -165,8 +165,8 @@ async fn what_a_provider_wrote_is_used_even_if_it_cannot_be_counted() {
     assert_eq!(log.requests.lock().unwrap().len(), 1);
     assert_eq!(made.answer().status.name(), "compacted", "{}", made.answer().reason);
     assert!(made.answer().summarizer.starts_with("gemini/"), "{}", made.answer().summarizer);
-    let warned = made.warnings.iter().find(|it| it.contains("could not be counted"));
-    assert!(warned.is_some_and(|it| it.contains("the disk is full")), "{:?}", made.warnings);
+    let warned = made.about.warnings.iter().find(|it| it.contains("could not be counted"));
+    assert!(warned.is_some_and(|it| it.contains("the disk is full")), "{:?}", made.about.warnings);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -217,7 +217,7 @@ async fn what_a_model_wrote_of_a_session_is_not_asked_for_twice() {
     let wish = || by_gemini("codex");
     let (requests, made, _) = scripted(home.path(), "", wish(), session.clone(), answer.clone()).await;
     assert_eq!(requests.len(), 1);
-    assert!(made.answer().summarizer.starts_with("gemini/"), "{:?}", made.warnings);
+    assert!(made.answer().summarizer.starts_with("gemini/"), "{:?}", made.about.warnings);
     // The profile that looks for a stored one first finds it; what was asked for besides must be said anew.
     let wish = || by_gemini("claude-code");
     let (requests, made, heard) = scripted(home.path(), "", wish(), session.clone(), answer.clone()).await;

@@ -140,7 +140,7 @@ fn chain(names: &[&str], marks: Marks) -> Vec<String> {
         let outcome = match plan::apply(&history, &counter, &plan, summary.as_deref()) {
             Ok(outcome) if plan.act => outcome,
             Ok(_) => panic!("{place}: {}", plan.reason.text),
-            Err(rejected) => panic!("{place}: {}", rejected.reason),
+            Err(rejected) => panic!("{place}: {}", rejected.text),
         };
         let after = &outcome.history;
         let summaries = after.messages().iter().filter(|it| it.kind == Kind::Summary).count();

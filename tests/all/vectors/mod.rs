@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use epitome::compaction::plan::{
-    self, Cause, ModelLimits, Moment, Op, Plan, PlanOutcome, PlanRequest, Rejected, Segment, Verdict,
+    self, Cause, ModelLimits, Moment, Op, Plan, PlanOutcome, PlanRequest, Reason, Segment, Verdict,
 };
 use epitome::compaction::profile::Profile;
 use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Role, Text};
@@ -171,7 +171,7 @@ pub(crate) fn apply(
     history: &History,
     plan: &Plan,
     summary: &str,
-) -> Result<PlanOutcome, Rejected> {
+) -> Result<PlanOutcome, Reason> {
     let summary = plan.need.as_ref().map(|_| summary);
     plan::apply(history, &counter(profile, history), plan, summary)
 }

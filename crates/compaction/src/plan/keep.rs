@@ -51,11 +51,11 @@ pub(super) fn snip(draft: &mut Draft<'_>, step: &Snip) -> Result<(), Reason> {
     let head = boundary_from(draft, step.head);
     let tail = boundary_to(draft, count - step.tail);
     if head >= tail {
-        let text = "the messages in the middle belong to calls at its edges".to_owned();
+        let text = "the messages in the middle belong to calls at its edges";
         return Err(Reason::new("nothing_to_compact", text));
     }
     if draft.items[head..tail].iter().all(|it| draft.message(it).is_some_and(|it| it.kind == Kind::Marker)) {
-        let text = "the middle holds nothing but the mark of what was left out before".to_owned();
+        let text = "the middle holds nothing but the mark of what was left out before";
         return Err(Reason::new("nothing_to_compact", text));
     }
     let marker = step.marker.replace("{count}", &(tail - head).to_string());

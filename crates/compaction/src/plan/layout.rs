@@ -75,8 +75,7 @@ fn replace(draft: &mut Draft<'_>, step: &Summarize, pass: usize) -> Result<(), R
     kept.tail = kept.tail.min(pending).max(head.min(pending));
     let region = &draft.items[head.min(kept.tail)..kept.tail];
     if !region.iter().any(|it| draft.message(it).is_some_and(is_work)) {
-        let text =
-            "what a summary would replace holds no work: only context or an earlier summary".to_owned();
+        let text = "what a summary would replace holds no work: only context or an earlier summary";
         return Err(Reason::new("nothing_to_compact", text));
     }
     let summarized: u64 = region.iter().map(|it| draft.size(it)).sum();

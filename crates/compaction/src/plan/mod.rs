@@ -34,7 +34,7 @@ use tokens::{Filled, TokenCounter, Tokenizer};
 pub use collapse::transcript;
 pub use draft::{Segment, json_len};
 pub use mark::{end_mark, ends_here, made_with};
-pub use outcome::{PlanOutcome, Rejected, Splice, apply, behind};
+pub use outcome::{PlanOutcome, Splice, apply, behind};
 pub use split::{Split, find as find_split, share_split};
 pub use trigger::{Gate, ModelLimits, Verdict, passes, threshold, verdict};
 
@@ -380,8 +380,7 @@ fn run_passes(draft: &mut Draft<'_>, due: bool, before: u64) -> Ran {
             // A second summary of the same history would have nothing left to say.
             Pass::Summarize(_) if draft.need.is_some() => continue,
             Pass::Summarize(step) if step.not_after_failure && request.auto && draft.moment.failures > 0 => {
-                let text =
-                    "the last compaction failed; no summary is tried again unless somebody asks".to_owned();
+                let text = "the last compaction failed; no summary is tried again unless somebody asks";
                 Err(Reason::new("switched_off", text))
             }
             Pass::Summarize(step) => {

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::draft::Segment;
 use super::keep;
-use super::{Op, OutputOp, Plan, counts, prefix_of};
+use super::{Op, OutputOp, Plan, Reason, counts, prefix_of};
 use history::{History, Kind, Message, Part, Text};
 use tokens::TokenCounter;
 
@@ -36,38 +36,29 @@ pub struct Splice {
     pub count: usize,
 }
 
-/// Why an outcome was not accepted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rejected {
-    /// A `reason_code` of the contract.
-    pub code: &'static str,
-    /// A sentence with the numbers.
-    pub reason: String,
-}
-
 /// Carries out a plan. `history` may have grown since it was made: what came after belongs to the end.
 ///
 /// # Errors
-/// [`Rejected`] with its code where the plan is for another history, or its outcome would break a law or be no smaller.
+/// A [`Reason`] with its code where the plan is for another history, or its outcome would break a law or be no smaller.
 pub fn apply(
     history: &History,
     counter: &TokenCounter,
     plan: &Plan,
     summary: Option<&str>,
-) -> Result<PlanOutcome, Rejected> {
+) -> Result<PlanOutcome, Reason> {
     let old = history.messages();
     if old.len() < plan.made_for.count || prefix_of(&old[..plan.made_for.count]) != plan.made_for {
-        let reason = format!(
+        let text = format!(
             "the plan was made for {} messages that this history of {} does not begin with",
             plan.made_for.count,
             old.len()
         );
-        return Err(Rejected { code: "changed", reason });
+        return Err(Reason::new("changed", text));
     }
     let summary = match (&plan.need, summary.map(str::trim)) {
         (None, _) => "",
         (Some(_), Some(text)) if !text.is_empty() => text,
-        (Some(_), _) => return Err(Rejected { code: "empty", reason: "the summary is empty".to_owned() }),
+        (Some(_), _) => return Err(Reason::new("empty", "the summary is empty")),
     };
     let outputs = replaced(plan);
     let mut messages: Vec<Message> = plan.layout.iter().map(|it| built(old, &outputs, it, summary)).collect();
@@ -76,10 +67,10 @@ pub fn apply(
     let before: u64 = old.iter().filter(|it| counts(it)).map(|it| counter.message(it)).sum();
     let tokens: u64 = messages.iter().filter(|it| counts(it)).map(|it| counter.message(it)).sum();
     if tokens == 0 && !messages.is_empty() {
-        return Err(Rejected { code: "uncounted", reason: "the new messages count as nothing".to_owned() });
+        return Err(Reason::new("uncounted", "the new messages count as nothing"));
     }
     if tokens > before || (tokens == before && plan.need.is_none()) {
-        return Err(Rejected { code: "grew", reason: format!("{before} tokens would become {tokens}") });
+        return Err(Reason::new("grew", format!("{before} tokens would become {tokens}")));
     }
     let same = |new: &Message, old: &Message| new.from.is_some() && new == old;
     let front = messages.iter().zip(old).take_while(|(new, old)| same(new, old)).count();
