@@ -18,6 +18,7 @@ use cost::Prices;
 use history::error::{Error, ErrorKind, Result};
 use history::secrets::Redactor;
 use profiles::{BUILT_IN, meant};
+use serde::Deserialize;
 use tokens::Tokenizer;
 
 pub use environment::{Environment, ancestors};
@@ -59,21 +60,33 @@ impl Vault {
     }
 }
 
-/// The user's own commands around a compaction.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What hooks do: section `[hooks]`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct UserHooks {
-    /// Run before, with the event `started` on its standard input. Unless it ends well, nothing is done.
+    /// Whether they say that the context is nearly full.
+    pub reminder: bool,
+    /// Whether they block the agent's own compaction, where it can be blocked.
+    pub block_compaction: bool,
+    /// A command of the user's to run before a compaction, with the event `started` on its standard input. Unless it
+    /// ends well, nothing is done.
     pub before: Option<String>,
-    /// Run after, with the event `compacted` or `failed`.
+    /// The same after it, with the event `compacted` or `failed`.
     pub after: Option<String>,
     /// How long each may take.
-    pub limit: std::time::Duration,
+    pub timeout_seconds: u64,
+}
+
+impl UserHooks {
+    pub(crate) fn limit(&self) -> std::time::Duration {
+        std::time::Duration::from_secs(self.timeout_seconds)
+    }
 }
 
 impl Default for UserHooks {
     fn default() -> Self {
         // As long as the agents give their own hooks (Gemini CLI, Claude Code: 60 s).
-        Self { before: None, after: None, limit: std::time::Duration::from_secs(60) }
+        Self { reminder: true, block_compaction: false, before: None, after: None, timeout_seconds: 60 }
     }
 }
 
@@ -122,13 +135,8 @@ pub struct Config {
     pub max_age_days: Option<u32>,
     /// How many bytes the archive takes at most; no limit by default.
     pub max_bytes: Option<u64>,
-    /// Whether hooks say that the context is nearly full.
-    pub reminder: bool,
-    /// Whether the hook blocks the agent's own compaction.
-    pub block_compaction: bool,
     /// What the environment says of agents and their folders.
     pub agents: Env,
-    /// Commands of the user's around a compaction.
     pub hooks: UserHooks,
     pub origins: BTreeMap<&'static str, ValueOrigin>,
 }
@@ -298,11 +306,6 @@ fn resolve(written: ConfigFile, environment: Environment, config_dir: PathBuf) -
     let blobs = choose("store.blobs", "EPITOME_BLOBS", written.store.blobs, "");
     let persistence = choose("store.persistence", "EPITOME_PERSISTENCE", written.store.persistence, "disk");
     let store = chosen_store(&path, &default, &blobs, &persistence, &environment)?;
-    let mut hooks =
-        UserHooks { before: written.hooks.before, after: written.hooks.after, ..UserHooks::default() };
-    if let Some(seconds) = written.hooks.timeout_seconds {
-        hooks.limit = std::time::Duration::from_secs(seconds);
-    }
     let mut profiles = BTreeMap::new();
     for (name, value) in written.profiles {
         let text = toml::to_string(&value)
@@ -332,9 +335,7 @@ fn resolve(written: ConfigFile, environment: Environment, config_dir: PathBuf) -
         keep_sessions: written.store.keep_sessions.unwrap_or(true),
         max_age_days: written.store.max_age.as_deref().map(age).transpose()?,
         max_bytes: written.store.max_bytes.as_deref().map(size).transpose()?,
-        reminder: written.hooks.reminder.unwrap_or(true),
-        block_compaction: written.hooks.block_compaction,
-        hooks,
+        hooks: written.hooks,
         origins,
     })
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::UserHooks;
 use super::summarizer::SummarizerSection;
 use cost::prices;
 use history::error::{Error, ErrorKind, Result};
@@ -18,27 +19,11 @@ pub(super) struct ConfigFile {
     /// Model → window in tokens.
     pub(super) windows: BTreeMap<String, u64>,
     pub(super) store: StoreWritten,
-    pub(super) hooks: HooksWritten,
+    pub(super) hooks: UserHooks,
     pub(super) summarizer: SummarizerSection,
     pub(super) cost: CostWritten,
     pub(super) vault: VaultWritten,
     pub(super) profiles: BTreeMap<String, toml::Value>,
-}
-
-/// Section `[hooks]`.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub(super) struct HooksWritten {
-    /// Say when the context is nearly full; on unless switched off.
-    pub(super) reminder: Option<bool>,
-    /// Block the agent's own compaction, where it can be blocked.
-    pub(super) block_compaction: bool,
-    /// A command to run before a compaction; it may refuse.
-    pub(super) before: Option<String>,
-    /// A command to run after a compaction.
-    pub(super) after: Option<String>,
-    /// How long they may take.
-    pub(super) timeout_seconds: Option<u64>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -141,7 +141,7 @@ impl Bench {
         let variables = BTreeMap::from([("HOME".to_owned(), home.path().display().to_string())]);
         let mut config = Config::load(Environment { variables, cwd: home.path().to_owned() }).unwrap();
         config.store = StoreAt::Path(home.path().join("store"));
-        config.reminder = false;
+        config.hooks.reminder = false;
         let engine = Engine::at(config, NOW).unwrap();
         let agent = agents::of_format(format).unwrap();
         Self { home, engine, format, agent, count: 0 }

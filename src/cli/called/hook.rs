@@ -34,7 +34,7 @@ pub fn end_in_time() {
 pub(crate) fn run(config: Config, now: i64, store: Option<&Path>, screen: &mut Screen<'_>) -> Result<u8> {
     let event = super::said_by_agent().and_then(|it| hooks::read(&it, config.agents.inside));
     let Some(event) = event else { return Ok(0) };
-    if config.block_compaction && event.moment == HookMoment::BeforeCompaction {
+    if config.hooks.block_compaction && event.moment == HookMoment::BeforeCompaction {
         let what = "epitome: compaction is blocked by the configuration ([hooks] block-compaction); \
                     `epitome compact --apply` makes a compacted session to go on with";
         // Exit code 2 blocks, and shows this.

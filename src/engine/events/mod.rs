@@ -109,14 +109,14 @@ pub(crate) fn started(opened: &Opened, ask: &Ask, measured: &Measured<'_>) -> Ev
 /// Runs the command that the user wants run before, for at most `limit`. `Err` says why nothing may be done.
 pub(crate) fn before(engine: &Engine, event: &Event, limit: Duration) -> Result<(), String> {
     let Some(command) = &engine.config.hooks.before else { return Ok(()) };
-    run(command, event, limit.min(engine.config.hooks.limit))
+    run(command, event, limit.min(engine.config.hooks.limit()))
         .map_err(|why| format!("the command in hooks.before refused: {why}"))
 }
 
 /// Runs the command that the user wants run after, for at most `limit`. What it could not do is a warning.
 pub(crate) fn after(engine: &Engine, event: &Event, limit: Duration) -> Option<String> {
     let command = engine.config.hooks.after.as_ref()?;
-    run(command, event, limit.min(engine.config.hooks.limit)).err().map(|why| format!("hooks.after: {why}"))
+    run(command, event, limit.min(engine.config.hooks.limit())).err().map(|why| format!("hooks.after: {why}"))
 }
 
 /// A notice with the percentage filled in.

@@ -213,7 +213,7 @@ fn turn(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<String> {
     {
         return Ok(mark.value);
     }
-    if !engine.config.reminder {
+    if !engine.config.hooks.reminder {
         return Ok(String::new());
     }
     let Some(path) = event.path.as_deref() else { return Ok(String::new()) };

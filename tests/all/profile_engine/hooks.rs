@@ -82,7 +82,7 @@ fn the_users_commands_run_and_may_refuse() {
     assert_eq!(names(&heard), ["started", "failed"]);
 
     engine.config.hooks.before = Some("exec sleep 60".to_owned());
-    engine.config.hooks.limit = std::time::Duration::from_millis(50);
+    engine.config.hooks.timeout_seconds = 1;
     let refused = engine::compact(&engine, &opened, &ask("opencode")).unwrap();
     assert!(refused.answer().reason.contains("took longer"), "{}", refused.answer().reason);
 }
