@@ -11,7 +11,7 @@ mod summarizer;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::agents::{self, AgentRef, Env};
+use crate::agents::{self, Env};
 use crate::store::{StoreAt, TeamStore};
 use compaction::profile::Profile;
 use cost::Prices;
@@ -167,11 +167,6 @@ impl Config {
     /// The project of the current directory, under the name by which agents record it: symbolic links followed.
     pub fn project(&self) -> String {
         crate::files::real(&self.agents.cwd).display().to_string()
-    }
-
-    /// The model that an agent would begin a session in `cwd` with, where a session has to name one.
-    pub fn agent_model(&self, agent: AgentRef, cwd: &Path) -> Option<String> {
-        agent.default_model(&self.agents, self.programs_dir(), cwd)
     }
 
     /// An agent's own setting: `env:NAME`, or `AGENT:path.in.its.file`.

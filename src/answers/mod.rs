@@ -73,12 +73,6 @@ named! {
     }
 }
 
-impl Status {
-    pub fn is_nothing(self) -> bool {
-        matches!(self, Self::Noop | Self::Rejected)
-    }
-}
-
 /// Which session an answer is about.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct SessionInfo {

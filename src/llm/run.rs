@@ -174,17 +174,6 @@ impl Clock for Wall {
     }
 }
 
-/// Carries a dialogue with a provider out, from a thread that may block.
-pub fn with_provider(
-    dialogue: &mut Dialogue,
-    material: &SummaryRequest<'_>,
-    endpoint: &Endpoint,
-    limits: RequestLimits,
-    watch: &Watch,
-) -> Result<Ended> {
-    with_transport(dialogue, material, &Http::new(endpoint.clone(), limits)?, watch)
-}
-
 /// Carries a dialogue out, from a thread that may block. A transport that says nothing is cut off with the dialogue's
 /// time.
 pub fn with_transport(

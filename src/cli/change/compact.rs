@@ -307,7 +307,7 @@ fn show(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
         screen.note("")?;
         return screen.note(&format!("Then: epitome compact --handle {handle} --answer FILE"));
     }
-    if answer.status.is_nothing() {
+    if matches!(answer.status, Status::Noop | Status::Rejected) {
         return show_nothing(answer, screen);
     }
     show_sizes(answer, screen)?;

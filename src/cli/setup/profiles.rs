@@ -55,15 +55,9 @@ fn trigger(trigger: &Trigger) -> String {
     }
     out.extend(trigger.tokens.map(|it| format!("≤ {}", thousands(it))));
     out.extend(trigger.chars.map(|it| format!("{} characters", thousands(it))));
-    if trigger.minimum > 0 {
-        out.push(format!("≥ {}", thousands(trigger.minimum)));
-    }
-    if trigger.cool_down > 0 {
-        out.push(format!("{} s apart", trigger.cool_down));
-    }
-    if trigger.failures > 0 {
-        out.push(format!("{} failures", trigger.failures));
-    }
+    out.extend((trigger.minimum > 0).then(|| format!("≥ {}", thousands(trigger.minimum))));
+    out.extend((trigger.cool_down > 0).then(|| format!("{} s apart", trigger.cool_down)));
+    out.extend((trigger.failures > 0).then(|| format!("{} failures", trigger.failures)));
     out.join(", ")
 }
 

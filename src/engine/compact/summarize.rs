@@ -19,6 +19,7 @@ use crate::engine::{
     Ask, Edit, Engine, Event, HistoryFacts, Opened, archive, compact::attempt, compact::memories,
     compact::summary_cost, events,
 };
+use crate::llm::http::Http;
 use crate::llm::run::{self, Progress, Sampling, Watch};
 use compaction::plan::{Need, Plan};
 use compaction::profile::{Summarize, SummaryShape, TooLong};
@@ -212,11 +213,11 @@ fn asked(
     cost: CostInfo,
 ) -> Result<SummaryDraft> {
     let mut dialogue = Dialogue::new(engine.now.unsigned_abs());
-    let limits = engine.config.summarizers.limits;
     events::tell(engine, &Event::Asked { summarizer: endpoint.label(), budget: request.max_tokens });
     let watch = watching(engine, &ask.writer.watch, request.bounds.tries);
     let began = std::time::Instant::now();
-    let result = run::with_provider(&mut dialogue, request, endpoint, limits, &watch)?;
+    let provider = Http::new(endpoint.clone(), engine.config.summarizers.limits)?;
+    let result = run::with_transport(&mut dialogue, request, &provider, &watch)?;
     // What is written is paid for: a store that is locked must not lose it.
     let uncounted = summary_cost::count(engine, endpoint, &dialogue, began.elapsed()).err().map(|error| {
         format!("what was sent could not be counted towards the limits of the hour: {}", error.full())

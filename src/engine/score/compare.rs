@@ -89,19 +89,13 @@ impl CompareRow {
 
 /// Why two profiles give the same result here although they differ, and in what they do.
 fn difference(one: &Profile, other: &Profile, tokens: u64) -> String {
-    let mut in_what = Vec::new();
-    if one.passes != other.passes {
-        in_what.push("steps that had nothing to do on this session");
-    }
-    if one.trigger != other.trigger {
-        in_what.push("when they run");
-    }
-    if one.native != other.native {
-        in_what.push("what they call the result");
-    }
-    if one.remember != other.remember {
-        in_what.push("what they remember");
-    }
+    let parts = [
+        (one.passes != other.passes, "steps that had nothing to do on this session"),
+        (one.trigger != other.trigger, "when they run"),
+        (one.native != other.native, "what they call the result"),
+        (one.remember != other.remember, "what they remember"),
+    ];
+    let mut in_what: Vec<&str> = parts.into_iter().filter(|it| it.0).map(|it| it.1).collect();
     if in_what.is_empty() {
         in_what.push("name alone");
     }

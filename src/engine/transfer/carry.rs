@@ -22,7 +22,10 @@ pub(crate) fn carry(
     let to = agent.format();
     let cwd = opened.directory().unwrap_or_else(|| engine.config.agents.cwd.clone());
     let mut meta = after.meta.clone();
-    if let Some(model) = engine.config.agent_model(agent, &cwd).filter(|_| opened.session.format != to) {
+    let (env, programs) = (&engine.config.agents, engine.config.programs_dir());
+    if opened.session.format != to
+        && let Some(model) = agent.default_model(env, programs, &cwd)
+    {
         meta.model = Some(model.into());
     }
     let after = &History::new(after.messages().to_vec(), meta);
@@ -31,7 +34,6 @@ pub(crate) fn carry(
     crate::engine::write_back::readback::check_carried(after, &again.history)?;
     let id = written.session.clone().unwrap_or_default();
     let name = written.file_name.clone().unwrap_or_default();
-    let env = &engine.config.agents;
     let placed = agent.place(env, &cwd, &name)?;
     let path = placed.clone().unwrap_or_else(|| engine.config.data_dir.join("carried").join(&name));
     if let Some(folder) = path.parent() {
