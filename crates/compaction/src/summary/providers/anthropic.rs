@@ -16,8 +16,8 @@ pub fn body(model: &str, ask: &ModelRequest) -> Value {
     mark(&mut messages);
     // Two user messages in a row are merged by the API, so the instruction may follow a user message.
     messages.extend(ask.turns.iter().map(turn));
-    let mut out = json!({"model": model, "max_tokens": ask.max_output, "stream": true, "messages": messages});
-    set_some(&mut out, [("system", system), ("tools", tools)]);
+    let mut out = json!({"model": model, "max_tokens": ask.max_output, "stream": true});
+    set_some(&mut out, [("system", system), ("messages", Some(messages.into())), ("tools", tools)]);
     out
 }
 

@@ -16,10 +16,13 @@ pub fn body(ask: &ModelRequest) -> Value {
     });
     let Prefix { system, tools, mut messages } = ask.front();
     messages.extend(turns);
-    let mut out = json!({"generationConfig": {"maxOutputTokens": ask.max_output}, "contents": messages});
+    let mut out = json!({"generationConfig": {"maxOutputTokens": ask.max_output}});
     let system = system.map(|it| if it.is_string() { json!({"parts": [{"text": it}]}) } else { it });
     let uses = tools.as_ref().map(|_| json!({"functionCallingConfig": {"mode": "NONE"}}));
-    set_some(&mut out, [("systemInstruction", system), ("tools", tools), ("toolConfig", uses)]);
+    let contents = Some(messages.into());
+    let fields =
+        [("systemInstruction", system), ("contents", contents), ("tools", tools), ("toolConfig", uses)];
+    set_some(&mut out, fields);
     out
 }
 

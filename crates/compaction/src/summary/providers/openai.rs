@@ -17,11 +17,12 @@ pub fn responses_body(model: &str, ask: &ModelRequest) -> Value {
     });
     let Prefix { system, tools, mut messages } = ask.front();
     messages.extend(turns);
-    let mut out = json!({
-        "model": model, "stream": true, "store": false, "max_output_tokens": ask.max_output, "input": messages,
-    });
+    let mut out =
+        json!({"model": model, "stream": true, "store": false, "max_output_tokens": ask.max_output});
     let uses = tools.as_ref().map(|_| json!("none"));
-    set_some(&mut out, [("instructions", system), ("tools", tools), ("tool_choice", uses)]);
+    let input = Some(messages.into());
+    let fields = [("instructions", system), ("input", input), ("tools", tools), ("tool_choice", uses)];
+    set_some(&mut out, fields);
     out
 }
 
