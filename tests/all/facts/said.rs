@@ -46,7 +46,7 @@ fn a_short_reply_to_a_question_is_no_goal() {
     ));
     let goal = page.split("## ").find(|it| it.starts_with("Goal")).unwrap_or_default();
     assert!(goal.contains("Запиши всё в отчёт") && !goal.contains("хочу"), "{page}");
-    assert!(page.contains("… Хочешь, чтобы я подключил клапан? → \"хочу\""), "{page}");
+    assert!(page.contains("asked: Хочешь, чтобы я подключил клапан? → \"хочу\""), "{page}");
 }
 
 #[test]

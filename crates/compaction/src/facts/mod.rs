@@ -301,6 +301,7 @@ fn read_messages(history: &History, origin: &(dyn Fn(usize) -> usize + Sync)) ->
     past::superseded::drop_expired_rules(history, &mut facts);
     talk::overruled::drop_overruled(history, &mut facts);
     past::superseded::replace_answered_goal(history, &mut facts);
+    talk::approved::read(history, &mut facts);
     facts.extend(mode::read(history));
     skills::read(history, &mut facts);
     refusals::drop_guessed_causes(&mut facts);

@@ -1,6 +1,6 @@
 //! Skills that were loaded: once their message is compacted away, the model no longer knows that it follows them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use super::text::{clip, flat, sentences, slash_command, without_bold};
 use super::voice::ToolTopic;
@@ -9,6 +9,9 @@ use history::{Call, History, Kind, Message, Role, Text};
 
 /// How the text of a skill begins in the message that Claude Code puts behind the call; its directory follows.
 const BASE_DIRECTORY: &str = "Base directory for this skill: ";
+
+/// How Claude Code answers a call that loads a skill.
+const LAUNCHING: &str = "Launching skill: ";
 
 /// Maximum prohibitions that are quoted of a skill, and characters of each.
 const QUOTED: usize = 2;
@@ -29,10 +32,8 @@ pub(in crate::facts) fn read(history: &History, facts: &mut Vec<Fact>) {
     let mut open: HashMap<&str, String> = HashMap::new();
     // The text before, if a person or client wrote it.
     let mut before = "";
-    // The skill of a call that Claude Code answered with one line; the text follows in a message.
-    let mut launched: Option<String> = None;
-    // Whether a call loaded one: then reading the file of another follows nothing.
-    let mut by_call = false;
+    // The skills and commands of calls that Claude Code answered with one line; their texts follow in messages.
+    let mut launched: VecDeque<String> = VecDeque::new();
     for (number, message) in history.messages().iter().enumerate() {
         // A command's text is for the request that it is.
         if message.is_prompt() {
@@ -47,20 +48,18 @@ pub(in crate::facts) fn read(history: &History, facts: &mut Vec<Fact>) {
             let Some(name) = open.get(&*output.id) else { continue };
             if is_instructions(text) || text.lines().any(|it| it.starts_with("# ")) {
                 load(&Skill { name, path: None, text });
-                by_call = true;
-            } else {
-                launched = Some(name.clone());
+            } else if text.starts_with(LAUNCHING) {
+                // A text without a directory is a command's, for the request that calls it.
+                launched.push_back(format!("/{name}"));
             }
         }
         let by_user = message.role == Role::User;
         for text in message.texts().filter(|_| by_user).map(Text::as_str) {
             match message.kind {
                 Kind::Context => {
-                    let called = launched.take();
+                    let called = launched.pop_front();
                     let name = slash_command(before).or(called.as_deref());
-                    let skills = of_client(text.trim_start(), name);
-                    by_call |= called.is_some() && !skills.is_empty();
-                    skills.iter().for_each(&mut load);
+                    of_client(text.trim_start(), name).iter().for_each(&mut load);
                 }
                 Kind::Said => in_element(text.trim_start()).iter().for_each(&mut load),
                 Kind::Summary | Kind::Marker | Kind::Ack | Kind::Continue => {}
@@ -68,16 +67,13 @@ pub(in crate::facts) fn read(history: &History, facts: &mut Vec<Fact>) {
             before = text;
         }
         if message.role == Role::Assistant {
-            launched = None;
+            launched.clear();
         }
         if !by_user {
             before = "";
         }
     }
     for fact in facts.iter().filter(|it| matches!(it.detail, Detail::File { op: FileOp::Read, .. })) {
-        if by_call {
-            break;
-        }
         let Some(skill) = read_as_file(history, fact) else { continue };
         loaded.entry(skill.name.to_owned()).or_insert_with(|| (fact.message, line(&skill)));
     }
@@ -112,7 +108,8 @@ fn of_client<'a>(text: &'a str, name: Option<&'a str>) -> Vec<Skill<'a>> {
         Some(rest) => rest.split(BASE_DIRECTORY).filter_map(in_directory).collect(),
         None => in_element(text).into_iter().collect(),
     };
-    match name.filter(|_| skills.is_empty() && !text.starts_with('<')) {
+    let other = ["<", "Note: ", "Caveat: "].iter().any(|it| text.starts_with(it));
+    match name.filter(|_| skills.is_empty() && !other) {
         Some(name) => vec![Skill { name, path: None, text }],
         None => skills,
     }

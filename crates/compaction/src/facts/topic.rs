@@ -79,6 +79,14 @@ topics! {
         place: ClaimPlace::Tasks,
         rank: 2,
     }
+    /// The plan or proposal of the model that the user approved, until it is carried out.
+    Approved {
+        asked: "the plan that the user approved, with all its details, until it is carried out",
+        mark: None,
+        lines: LineKind::Prose,
+        place: ClaimPlace::Tasks,
+        rank: 5,
+    }
     /// Path and what was last done to it.
     Files {
         asked: "paths that were created, changed or deleted, and what was done to each",

@@ -96,10 +96,9 @@ const INJECTED_STARTS: [&str; 6] = [
     "System: ",
 ];
 
-/// How messages begin that another agent sent, with instructions of the client around it: of Claude Code's other
-/// sessions, and of Codex, which asks a reviewer for approval and quotes what was done and said.
-const FROM_PEER_STARTS: [&str; 2] =
-    ["Another Claude session sent a message:", "The following is the Codex agent history "];
+/// How the text begins with which Codex asks a reviewer for approval. A transcript follows, of which the user's entries
+/// say what the user allows in the other session, and the planned action.
+const REVIEW_START: &str = "The following is the Codex agent history ";
 
 /// The slash command of a message without arguments, behind which Claude Code puts the command's text.
 pub(super) fn bare_command(message: &Message) -> Option<&str> {
@@ -119,30 +118,40 @@ pub(super) struct Prompt<'a> {
     parts: Vec<Cow<'a, str>>,
     /// See [`Prompt::is_bare_command`].
     bare: bool,
+    /// How many of the parts ask for something; the others were said in another session.
+    asked: usize,
 }
 
 impl<'a> Prompt<'a> {
     /// `None` for a message that no person wrote, or in which nothing is the user's own.
     pub(super) fn of(message: &'a Message) -> Option<Self> {
-        let from_peer = |it: &Text| {
-            let text = it.as_str().trim_start();
-            FROM_PEER_STARTS.iter().any(|start| text.starts_with(start))
-        };
+        // Claude Code puts its instructions for the message of another session behind it.
+        let from_peer =
+            |it: &Text| it.as_str().trim_start().starts_with("Another Claude session sent a message:");
         if let Some(command) = bare_command(message) {
-            return Some(Self { parts: vec![command.into()], bare: true });
+            return Some(Self { parts: vec![command.into()], bare: true, asked: 1 });
         }
         if !message.is_prompt() || message.texts().any(from_peer) {
             return None;
         }
         let said = |it: &&str| !INJECTED_STARTS.iter().any(|not| it.trim_start().starts_with(not));
-        let parts = user_text(message.texts().map(Text::as_str)).into_iter().filter(said);
+        let texts: Vec<&str> = message.texts().map(Text::as_str).collect();
+        let review = texts.len() > 2 && texts[0].starts_with(REVIEW_START);
+        let ends = |it: &&str| it.starts_with(">>> TRANSCRIPT") && it.trim_end().ends_with(" END");
+        let own = match texts.iter().position(ends) {
+            Some(end) if review => end + 1,
+            None if review => 1,
+            Some(_) | None => texts.len(),
+        };
+        let parts = user_text(texts[..own].iter().copied()).into_iter().filter(said);
         let mut parts: Vec<Cow<'_, str>> = parts.map(Cow::Borrowed).collect();
         // Arguments say little without the command.
         let command = message.texts().find_map(|it| slash_command(it.as_str()));
         if let (Some(command), Some(first)) = (command, parts.first_mut()) {
             *first = format!("{command}\n{first}").into();
         }
-        (!parts.is_empty()).then_some(Self { parts, bare: false })
+        let asked = if review { 1 } else { parts.len() };
+        (!parts.is_empty()).then_some(Self { parts, bare: false, asked })
     }
 
     /// Whether it is a slash command alone, which is a request even so.
@@ -152,6 +161,11 @@ impl<'a> Prompt<'a> {
 
     pub(super) fn parts(&self) -> &[Cow<'a, str>] {
         &self.parts
+    }
+
+    /// The parts that ask for something.
+    pub(super) fn requests(&self) -> &[Cow<'a, str>] {
+        &self.parts[..self.asked.min(self.parts.len())]
     }
 
     pub(super) fn whole(&self) -> Quote {
@@ -234,6 +248,7 @@ pub(super) enum ModelTopic {
     Tried,
     Untested,
     Findings,
+    Approved,
     Current,
     Open,
     Active,
@@ -268,6 +283,7 @@ impl Fact {
             ModelTopic::Tried => Topic::Tried,
             ModelTopic::Untested => Topic::Untested,
             ModelTopic::Findings => Topic::Findings,
+            ModelTopic::Approved => Topic::Approved,
             ModelTopic::Current => Topic::Current,
             ModelTopic::Open => Topic::Open,
             ModelTopic::Active => Topic::Active,

@@ -494,6 +494,7 @@ fn home(sections: &[Section], topic: Topic) -> Topic {
         Topic::Directives => Topic::Constraints,
         Topic::Unconfirmed => Topic::Open,
         Topic::Mode => Topic::Current,
+        Topic::Approved => Topic::Findings,
         other => other,
     }
 }

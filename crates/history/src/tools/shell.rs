@@ -204,8 +204,8 @@ fn program(words: &[String], joint: Joint, place: &Place) -> Program {
 pub(super) fn actions(command: &str, dir: Option<&str>) -> Vec<Action> {
     let mut out: Vec<Action> = Vec::new();
     let mut each: Option<(String, Vec<String>)> = None;
-    // Where the actions of the program before begin.
-    let mut before = 0;
+    // Where the actions of the program before begin, if it prints files.
+    let mut printed: Option<usize> = None;
     let mut place = Place { at: dir.map(Arc::from), ..Place::default() };
     walk(command, &mut place, Nesting::default(), &mut |simple, program, nesting| {
         if nesting.elsewhere {
@@ -227,14 +227,16 @@ pub(super) fn actions(command: &str, dir: Option<&str>) -> Vec<Action> {
         };
         out.retain(|it| it.meaning != Meaning::Delete || !written(it));
         // `cat a || cat b`: which of them was read is not known.
-        let either = program.joint == Joint::Or && words.first().is_some_and(|it| it == "cat");
-        let from = if either { before } else { out.len() };
-        out.extract_if(from.., |it| it.meaning == Meaning::Read).for_each(drop);
-        before = out.len();
-        if either {
+        let prints = words.first().is_some_and(|it| it == "cat")
+            && simple.here.is_none()
+            && simple.writes.is_empty()
+            && simple.appends.is_empty();
+        if prints && program.joint == Joint::Or && printed.is_some() {
+            out.truncate(printed.unwrap_or(out.len()));
             return;
         }
         let first = out.len();
+        printed = prints.then_some(first);
         // A folder that is made again was emptied, not deleted.
         if let Some(made) = makes_folders(words) {
             let again = |it: &Action| it.path.as_ref().is_some_and(|it| made.contains(it)) && it.dir == *dir;
@@ -410,7 +412,8 @@ fn touched(words: &[String], simple: &Simple, out: &mut Vec<Action>) {
             out.extend(files().filter(|it| it.parse::<i64>().is_err()).map(all(Meaning::Read)));
         }
         "Add-Content" | "Get-Content" | "Out-File" | "Remove-Item" | "Rename-Item" | "Set-Content" => {
-            powershell(&head, &given(rest), out);
+            let appends = rest.iter().any(|it| it.eq_ignore_ascii_case("-append"));
+            powershell(&head, &given(rest), appends, out);
         }
         // SWE-agent's own commands, which it mixes with the shell's.
         "open" if !rest.iter().any(|it| it.starts_with('-')) => {
@@ -423,7 +426,8 @@ fn touched(words: &[String], simple: &Simple, out: &mut Vec<Action>) {
     // An exit code at the end of a log is no edit.
     let to_logs = !simple.appends.is_empty() && simple.appends.iter().all(|it| it.ends_with(".log"));
     let logs = to_logs && rest.iter().any(|it| it.contains("$?"));
-    if ["cat", "echo", "printf", "jq"].contains(&head.as_str()) && !logs || simple.here.is_some() {
+    let prints = ["Get-Content", "Write-Output", "cat", "echo", "jq", "printf"].contains(&head.as_str());
+    if prints && !logs || simple.here.is_some() {
         out.extend(simple.writes.iter().filter(|it| file(it)).cloned().map(all(Meaning::Create)));
         out.extend(simple.appends.iter().filter(|it| file(it)).cloned().map(all(Meaning::Edit)));
     }
@@ -446,7 +450,7 @@ fn given(words: &[String]) -> Vec<String> {
 }
 
 /// What a program of PowerShell does to the files that it is given.
-fn powershell(program: &str, files: &[String], out: &mut Vec<Action>) {
+fn powershell(program: &str, files: &[String], appends: bool, out: &mut Vec<Action>) {
     match (program, files) {
         ("Rename-Item", [from, name]) => {
             let dir = from.rfind(['/', '\\']).map_or("", |at| &from[..=at]);
@@ -458,6 +462,7 @@ fn powershell(program: &str, files: &[String], out: &mut Vec<Action>) {
                 "Get-Content" => Meaning::Read,
                 "Remove-Item" => Meaning::Delete,
                 "Add-Content" => Meaning::Edit,
+                "Out-File" | "Set-Content" if appends => Meaning::Edit,
                 "Out-File" | "Set-Content" => Meaning::Create,
                 _ => return,
             };
@@ -572,6 +577,8 @@ mod tests {
                 "Create code\\a.py, Read b.py, Create b.py",
             ),
             ("cat package.json 2>/dev/null || cat setup.cfg; cat a.rs || true", "Read a.rs"),
+            ("[ -f .env ] || cat > .env <<'E'\nx\nE\nls b || cat c.json", "Create .env, Read c.json"),
+            ("Write-Output 'x' > w.txt; ls | Out-File -Append l.txt", "Create w.txt, Edit l.txt"),
             ("git add -A ':!dist' && rm ':!x'", ""),
             ("Rename-Item -LiteralPath \"src\\a.js\" -NewName \"b.js\"", "Rename src\\a.js->src\\b.js"),
             ("cp a.rs /tmp/a.bak; mv a.rs.bak a.rs; cp /tmp/a.bak a.rs; cp a.rs b.rs", "Create b.rs"),

@@ -19,6 +19,7 @@ pub(crate) fn is_prompt(message: &Message) -> bool {
 }
 
 const TEAMMATE: &str = "<teammate-message ";
+const REVIEW: &str = "The following is the Codex agent history ";
 
 /// Whether a message of the lead of an agent team is for the client of a teammate.
 fn is_notice(message: &str) -> bool {
@@ -48,8 +49,6 @@ fn is_noise(text: &str) -> bool {
         "<local-command",
         "<bash-",
         "<user-prompt-submit-hook",
-        // Codex to its reviewer, with what another agent's user said.
-        "The following is the Codex agent history ",
     ]
     .iter()
     .any(|it| text.starts_with(it))
@@ -159,7 +158,10 @@ pub(crate) fn ends(source: &History, out: &mut Vec<Probe>) {
         if !is_prompt(message) {
             return None;
         }
-        let own = normal(&own(message));
+        // What Codex asks its reviewer stands before the transcript.
+        let several = message.texts().count() > 2;
+        let review = message.texts().next().filter(|it| several && it.as_str().starts_with(REVIEW));
+        let own = review.map_or_else(|| normal(&own(message)), |it| normal(it.as_str()));
         let text = if weight(&own) == 0 {
             normal(clip(without_notices(&message.plain()).trim_start(), 300))
         } else {

@@ -5,7 +5,7 @@ use crate::facts::{FileOp, Topic};
 
 /// Words in a heading, in lower case, by the topic of its section. A heading needs to contain only the beginning of a
 /// word; the first match counts.
-const SECTIONS: [(&str, Topic); 67] = [
+const SECTIONS: [(&str, Topic); 68] = [
     ("analysis", Topic::Findings),
     ("critical context", Topic::Findings),
     ("important detail", Topic::Findings),
@@ -16,6 +16,7 @@ const SECTIONS: [(&str, Topic); 67] = [
     ("not confirmed", Topic::Unconfirmed),
     ("asked for in this task", Topic::Directives),
     ("skills loaded", Topic::Skills),
+    ("approved plan", Topic::Approved),
     ("still open", Topic::Open),
     ("pending", Topic::Open),
     ("next step", Topic::Open),

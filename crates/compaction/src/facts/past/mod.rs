@@ -430,7 +430,8 @@ impl SummaryReader<'_> {
     }
 
     fn prose(&mut self, topic: Topic, body: &str) {
-        let rest = clip(body, 1_000).0.to_string();
+        let most = if topic == Topic::Approved { talk::approved::CHARS } else { 1_000 };
+        let rest = clip(body, most).0.to_string();
         if topic == Topic::Findings
             && let Some(polarity) = orders::polarity(&rest).filter(|_| OF_USER.is_match(&rest))
         {

@@ -47,7 +47,7 @@ static ASKS_WHETHER: AsciiFirstRegex = AsciiFirstRegex::new(
 );
 /// The user complains about what was done, or tells what he did, which decides nothing.
 static COMPLAINS: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)\bi (?:actually )?already\b|\b(?:(?:i|we) (?:didn['’]?t|did not|never) (?:tell|ask|want|say|said|asked|told)|not what (?:i|we) (?:asked|said|meant|wanted))\b",
+    r"(?i)^\W*i (?:actually )?already (?:clicked|committed|did|fixed|made|merged|pushed|ran|sent|tested)\b|\b(?:(?:i|we) (?:didn['’]?t|did not|never) (?:tell|ask|want|say|said|asked|told)|not what (?:i|we) (?:asked|said|meant|wanted))\b",
 );
 /// The user begins by saying that the question was not understood, which answers nothing.
 static PUZZLED: AsciiFirstRegex = AsciiFirstRegex::new(
@@ -171,19 +171,29 @@ pub(super) fn read_decisions(
     }
 }
 
-/// A short question with the sentence before it, which says what it is about; if it has a line of its own, with the
-/// heading or first line of the message.
+/// A question that asks for the approval of a whole section.
+static OF_SECTION: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?i)\b(?:so far|section|looks?|right|good|sense|match|works?|ok(?:ay)?)\b");
+
+/// A short question with the sentence before it, which says what it is about; if it has a line of its own and asks
+/// whether a section is right, with the heading of that.
 fn in_context<'a>(text: &str, question: &'a str) -> Cow<'a, str> {
     /// Characters of a question that says what it is about.
     const LONG: usize = 45;
     const LEAD_CHARS: usize = 160;
+    /// Words of a sentence that says something.
+    const WORDS: usize = 4;
     let Some(at) = text.rfind(question).filter(|_| question.chars().count() < LONG) else {
         return question.into();
     };
     let above = &text[..at];
-    let beside = above.rsplit('\n').next().and_then(|it| sentences(it).pop());
-    let heading = || above.lines().rev().find(|it| is_heading(it.trim()));
-    let lead = beside.or_else(heading).or_else(|| above.lines().find(|it| !it.trim().is_empty()));
+    let line = above.rsplit('\n').next().unwrap_or_default();
+    let prose =
+        line.starts_with(|it: char| it.is_alphabetic() || it == '*' || it == '`') && !line.starts_with("* ");
+    let beside = sentences(line).pop().filter(|it| prose && it.split_whitespace().count() >= WORDS);
+    let section =
+        || OF_SECTION.is_match(question).then(|| above.lines().rev().find(|it| is_heading(it.trim())));
+    let lead = beside.or_else(|| section().filter(|_| line.trim().is_empty()).flatten());
     let lead = lead.map(|it| without_bold(clip(without_markers(it), LEAD_CHARS).0));
     // An arrow stands before the answer, and a colon before a list.
     match lead.filter(|it| !it.contains(" → ") && !it.ends_with(':')) {

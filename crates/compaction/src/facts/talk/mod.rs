@@ -1,6 +1,7 @@
 //! Facts of the conversation: the goal, rules, decisions, requests, open questions, the model's findings, and
 //! approaches that were given up.
 
+pub(in crate::facts) mod approved;
 mod decisions;
 mod delegated;
 pub(in crate::facts) mod orders;
@@ -64,10 +65,10 @@ pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
                 let whole = parts.join("\n");
                 let bare = prompt.is_bare_command();
                 let trivial = !bare && is_trivial(&whole);
-                for part in parts {
-                    if bare || !is_empty_prompt(part) {
-                        facts.extend(prompt_fact(Topic::UserMessages, number, &prompt, part));
-                    }
+                for part in parts.iter().filter(|it| bare || !is_empty_prompt(it)) {
+                    facts.extend(prompt_fact(Topic::UserMessages, number, &prompt, part));
+                }
+                for part in prompt.requests() {
                     // Clients join consecutive prompts: each part is looked at separately.
                     if bare || !is_trivial(part) {
                         facts.extend(prompt_fact(Topic::Requests, number, &prompt, part));
@@ -377,8 +378,9 @@ fn read_end(history: &History, last: Option<usize>, said: Option<usize>, facts: 
     let newest = history.last_prompt().filter(|it| Some(*it) > last);
     for number in [last, newest].into_iter().flatten() {
         let Some(prompt) = Prompt::of(&messages[number]) else { continue };
-        facts
-            .extend(prompt.parts().iter().filter_map(|part| prompt_fact(Topic::Last, number, &prompt, part)));
+        facts.extend(
+            prompt.requests().iter().filter_map(|part| prompt_fact(Topic::Last, number, &prompt, part)),
+        );
     }
     let Some(said) = said else { return };
     let plain = text_of_model(&messages[said]);

@@ -150,7 +150,7 @@ fn is_item(line: &str) -> bool {
 
 /// A short sentence that denies what the one before it says: "They don't."
 static DENIES: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)^(?:but )?(?:it|they|that|this|these|those|there|he|she|we|i)(?:['’](?:s|re|m|ve) not|(?: \w+)? ?(?:\w+n['’]t|cannot|not|never))\b[^.!?]{0,24}[.!]?$",
+    r"(?i)^(?:but )?(?:it|they|that|this|these|those|there|he|she|we|i)(?:['’](?:s|re|m|ve) not|(?: \w+)? ?(?:\w+n['’]t|cannot|not|never))(?: (?:true|right|so|the case|any ?more))?[.!]?$",
 );
 
 /// The sentences of a text, each with its clauses between semicolons, which may mean something else alone, and with the

@@ -291,7 +291,9 @@ impl Work<'_> {
         let discards = self.resets_changes(number, parsed) || parsed.discards_changes(edited);
         if discards && !parsed.runs_tests() {
             let files = parsed.restored_files().join(", ");
-            let what = if files.is_empty() { command } else { &files };
+            let more = |it: Vec<&str>| matches!(it[..], ["git", "clean" | "reset" | "revert" | "stash", ..]);
+            let whole = files.is_empty() || parsed.programs().any(more);
+            let what = if whole { command } else { &files };
             let text = format!("changes discarded: {}", flat(clip(what, 200).0));
             self.facts.push(Fact::from_tools(ToolTopic::Tried, number, text, Detail::None));
         }
@@ -424,9 +426,7 @@ fn answer(command: &str, output: &Output) -> Option<String> {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|it| !it.is_empty()).collect();
     let short =
         (1..=2).contains(&lines.len()) && lines.iter().map(|it| it.chars().count()).sum::<usize>() <= SHORT;
-    let says = |it: &&str| {
-        it.contains(char::is_alphanumeric) && !it.starts_with("(No output") && !it.starts_with("(no output")
-    };
+    let says = |it: &&str| it.contains(char::is_alphanumeric) && !says_nothing(it);
     let told = lines.join(" / ").replace('→', "->").replace('`', "'");
     (short && lines.iter().any(says)).then(|| format!("printed: {told}"))
 }
@@ -443,7 +443,14 @@ fn is_empty_output(output: &Output) -> bool {
     let text = printed(output).trim();
     let code = text.strip_prefix("Exit code ").map(|it| it.trim_start_matches(|c: char| c.is_ascii_digit()));
     let text = code.unwrap_or(text).trim();
-    text.is_empty() || text.eq_ignore_ascii_case("(no output)")
+    text.is_empty() || says_nothing(text)
+}
+
+/// Whether a client's words stand for an output that is empty.
+fn says_nothing(text: &str) -> bool {
+    let lower = clip(text, 60).0.to_lowercase();
+    text.lines().count() == 1
+        && (lower.starts_with("(no output") || lower == "(bash completed with no output)")
 }
 
 /// Whether the last commands all ran in the same directory, other than the working directory.

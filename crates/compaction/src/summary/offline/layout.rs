@@ -81,6 +81,9 @@ const BEGUN: usize = 300;
 /// Characters: as much is told of a request that begins behind the summary.
 const NAMED: usize = 200;
 
+/// Characters of a goal that was replied to before the next request. Its rules have lines of their own.
+const REPLIED: usize = 1_500;
+
 /// What was admitted so far.
 #[derive(Default)]
 struct Admitted {
@@ -263,6 +266,10 @@ impl Layout<'_, '_> {
         }
         if item.fact.message >= self.ask.region.end && item.fact.topic == Topic::Goal {
             chars = chars.min(NAMED);
+        }
+        let over = self.style.answered > Some(item.fact.message) && !self.style.follows_up;
+        if item.fact.topic == Topic::Goal && over {
+            chars = chars.min(REPLIED);
         }
         loop {
             let line = line::line(item.fact, item.ended, chars, &self.style);

@@ -387,7 +387,7 @@ fn command(text: &str, chars: usize) -> String {
     let line = text.lines().find(|it| !prints(it)).filter(|_| prints(&first)).unwrap_or(first).trim();
     // What takes a here-string of PowerShell stands behind its end.
     let here = ["@'", "@\""].iter().any(|it| line.ends_with(it));
-    let takes = |it: &&str| it.len() > 2 && (it.starts_with("'@") || it.starts_with("\"@"));
+    let takes = |it: &&str| it.starts_with("'@ |") || it.starts_with("\"@ |");
     let line = text.lines().filter(|_| here).find(takes).unwrap_or(line);
     // A backtick would end the quotation.
     let plain = line.split('`').next().unwrap_or(line).trim_end().trim_end_matches('\\').trim_end();

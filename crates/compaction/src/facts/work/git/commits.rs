@@ -65,17 +65,20 @@ impl Commits {
         let now = NOW_AT.captures_iter(output).last().and_then(|it| it.get(1));
         let mut rewritten = None;
         let parsed = ParsedCommand::of(command);
-        let mut on_upstream = false;
+        let mut on_upstream: Vec<bool> = Vec::new();
         for words in parsed.programs() {
             self.follow_branches(&words);
             match of_git(&words).unwrap_or_default() {
-                ["push", ..] => {
+                ["push", ..] if is_pushed(output, &self.branch) => {
                     let here = self.made.iter().filter(|it| it.0 == self.branch);
                     self.pushed.extend(here.map(|it| it.1.clone()));
                 }
-                ["rebase", .., onto] => on_upstream = onto.strip_prefix("origin/") == Some(&self.branch),
-                ["pull", rest @ ..] => {
-                    on_upstream = rest.iter().any(|it| ["-r", "--rebase"].contains(it));
+                ["rebase", .., onto] => {
+                    on_upstream.push(onto.strip_prefix("origin/") == Some(&self.branch));
+                }
+                ["pull", rest @ ..] if rest.iter().any(|it| ["-r", "--rebase"].contains(it)) => {
+                    let named = rest.iter().filter(|it| !it.starts_with('-')).nth(1);
+                    on_upstream.push(named.is_none_or(|it| *it == self.branch));
                 }
                 _ => {}
             }
@@ -92,7 +95,8 @@ impl Commits {
                 let of_branch = self.made.iter().rev().filter(|it| it.0 == self.branch);
                 of_branch.take_while(|it| !self.pushed.contains(&it.1)).count()
             };
-            self.lose_newest(if on_upstream { unpushed() } else { usize::MAX });
+            let keeps = !on_upstream.is_empty() && on_upstream.iter().all(|it| *it);
+            self.lose_newest(if keeps { unpushed() } else { usize::MAX });
             rewritten = found.get(0).map(|it| it.end());
         }
         for found in COMMITTED.captures_iter(output) {
@@ -237,6 +241,14 @@ impl Commits {
     }
 }
 
+/// Whether git says that it pushed to the branch: `1a2b3c4..5d6e7f8  main -> main`.
+fn is_pushed(output: &str, branch: &str) -> bool {
+    output.lines().any(|it| {
+        let to = it.rsplit_once(" -> ").is_some_and(|(_, to)| to.trim() == branch);
+        to && !it.contains("rejected") && !it.trim_start().starts_with('+')
+    })
+}
+
 /// The branch or tag that a program makes, and the branch that it goes to.
 pub(in crate::facts::work) fn branches<'a>(words: &[&'a str]) -> (Option<&'a str>, Option<&'a str>) {
     let quiet = ["-q", "--quiet", "-f"];
@@ -278,14 +290,21 @@ mod tests {
             (
                 (
                     "git checkout one && git push && git rebase origin/one",
-                    "Successfully rebased and updated refs/heads/one.",
+                    "   1111111..2222222  one -> one\nSuccessfully rebased and updated refs/heads/one.",
                 ),
                 [false; 3],
             ),
             (
                 (
                     "git checkout one && git push && git rebase origin/main",
-                    "Successfully rebased and updated refs/heads/one.",
+                    "   1111111..2222222  one -> one\nSuccessfully rebased and updated refs/heads/one.",
+                ),
+                [true, true, false],
+            ),
+            (
+                (
+                    "git checkout one && git push; git pull --rebase",
+                    " ! [rejected]  one -> one (fetch first)\nSuccessfully rebased and updated refs/heads/one.",
                 ),
                 [true, true, false],
             ),

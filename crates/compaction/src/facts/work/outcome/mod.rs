@@ -166,7 +166,7 @@ fn is_error_object(output: &str) -> bool {
     let names = output.starts_with("{\"error\"") || output.starts_with("{ \"error\"");
     names
         && output.ends_with('}')
-        && !["null", "false", "\"\""]
+        && !["null", "false", "0", "[]", "{}", "\"\""]
             .iter()
             .any(|it| output.split_once(':').is_some_and(|(_, value)| value.trim_start().starts_with(it)))
 }

@@ -1,0 +1,105 @@
+//! The plan that the user approved and that the model carries out: what is left to do, in more detail than its steps.
+
+use std::collections::HashMap;
+
+use super::decisions::{OPEN_INVITATION, closing_question};
+use super::report::{join_sentences, text_of_model};
+use crate::facts::past::superseded::{final_answer, last_answered};
+use crate::facts::text::ascii_first::AsciiFirstRegex;
+use crate::facts::text::cues::{CUES, Lowercased};
+use crate::facts::text::{lines, without_markers};
+use crate::facts::voice::{ModelTopic, Prompt};
+use crate::facts::{Fact, Topic, input_of};
+use history::tools::{self, Meaning};
+use history::{History, Kind, Message, Role};
+
+/// Characters that are told of a plan.
+pub(in crate::facts) const CHARS: usize = 6_000;
+
+/// A prompt that only says that the work may begin.
+static GO_AHEAD: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)^\W*(?:(?:please|pls|ok(?:ay)?|yes|yep|sure|great|good|perfect|now|then|let['’]?s|you can)\W+)*",
+    r"(?:implement|execute|build|start|begin|proceed|do|go|fix)",
+    r"(?: (?:it|this|that|these|them|the|plan|changes|fixes|ahead|for|with|now|all|everything|implement(?:ing|ation)|building))*\W*$",
+));
+
+/// A plan, where it stands and where the user approved it.
+struct Plan {
+    message: usize,
+    approved: usize,
+    text: String,
+}
+
+/// Reads the plan that is carried out. It replaces that of an earlier summary, and the finding that tells it in short.
+pub(in crate::facts) fn read(history: &History, facts: &mut Vec<Fact>) {
+    let over = |at: usize| last_answered(history) > Some(at) || final_answer(history) > Some(at);
+    let Some(plan) = last(history.messages()).filter(|it| !over(it.approved)) else {
+        facts.retain(|it| it.topic != Topic::Approved || !over(it.message));
+        return;
+    };
+    let told = |it: &Fact| it.topic == Topic::Findings && it.message == plan.message;
+    facts.retain(|it| it.topic != Topic::Approved && !told(it));
+    let text = join_sentences(&lines(&plan.text), CHARS);
+    facts.push(Fact::from_model(ModelTopic::Approved, plan.message, text));
+}
+
+/// The plan that was approved last.
+fn last(messages: &[Message]) -> Option<Plan> {
+    let mut found = None;
+    // Of calls that present a plan, where they stand.
+    let mut presented: HashMap<&str, (usize, String)> = HashMap::new();
+    let mut said: Option<usize> = None;
+    // Whether the turn changed files: then what it says is a report.
+    let mut changed = false;
+    for (number, message) in messages.iter().enumerate() {
+        for call in message.calls() {
+            if let Some(plan) = input_of(call).get("plan").and_then(|it| it.as_str()) {
+                presented.insert(&call.id, (number, plan.to_owned()));
+            }
+            let changes = |it: &tools::Action| {
+                matches!(it.meaning, Meaning::Create | Meaning::Edit | Meaning::Delete | Meaning::Rename)
+            };
+            changed |= tools::actions(call).iter().any(changes);
+        }
+        for output in message.outputs().filter(|it| !it.failed && it.refusal.is_none()) {
+            let text = output.text.as_str();
+            if let Some((at, plan)) = presented.remove(&*output.id)
+                && (text.to_lowercase().contains("approved") || text.contains("start coding"))
+            {
+                found = Some(Plan { message: at, approved: number, text: plan });
+            }
+        }
+        if let Some(prompt) = Prompt::of(message) {
+            let proposed = said.take().filter(|_| !std::mem::take(&mut changed));
+            let text = proposed.map(|at| (at, text_of_model(&messages[at])));
+            if let Some((at, text)) = text.filter(|it| is_proposal(&it.1) && approves(&prompt.whole(), &it.1))
+            {
+                found = Some(Plan { message: at, approved: number, text });
+            }
+        } else if message.role == Role::Assistant
+            && message.kind == Kind::Said
+            && message.texts().any(|it| !it.is_empty())
+        {
+            said = Some(number);
+        }
+    }
+    found
+}
+
+/// Whether a message is long and lists what is to be done.
+fn is_proposal(text: &str) -> bool {
+    /// Bytes: less is told whole as a finding.
+    const LONG: usize = 600;
+    const ITEMS: usize = 3;
+    let is_item = |it: &&str| it.trim_start().starts_with('|') || without_markers(it).len() < it.trim().len();
+    text.len() > LONG && text.lines().filter(is_item).count() >= ITEMS
+}
+
+/// Whether a prompt does nothing but let the model do what it proposed.
+fn approves(prompt: &str, proposal: &str) -> bool {
+    /// Characters.
+    const SHORT: usize = 60;
+    let asks = || closing_question(proposal).is_some_and(|it| !OPEN_INVITATION.is_match(it));
+    let yes = || CUES.approve.is_in(&Lowercased::of(prompt)) && asks();
+    prompt.chars().count() <= SHORT && !prompt.ends_with('?') && (GO_AHEAD.is_match(prompt) || yes())
+}
