@@ -287,14 +287,12 @@ fn is_request(message: &Message) -> bool {
     bare_command(message).is_some() || message.is_prompt() && !is_trivial(&message.plain())
 }
 
-/// Whether a prompt is the text of a skill that OpenCode put in the place of its slash command.
-fn is_skill_text(history: &History, message: &Message) -> bool {
+/// Whether a prompt is the text of a skill that the client put in the place of its slash command.
+fn is_skill_text(message: &Message) -> bool {
     /// Bytes in which it says so.
     const HEAD: usize = 400;
     let text = message.plain();
-    history.meta.agent.as_deref() == Some("opencode")
-        && text.starts_with("# ")
-        && clip(&text, HEAD).0.to_lowercase().contains("\nuse this skill ")
+    text.starts_with("# ") && clip(&text, HEAD).0.to_lowercase().contains("\nuse this skill ")
 }
 
 /// Drops rules that were given for one request, once the user has made another.
@@ -302,7 +300,7 @@ pub(in crate::facts) fn drop_expired_rules(history: &History, facts: &mut Vec<Fa
     let Some(newest) = history.messages().iter().rposition(is_request) else { return };
     let rule = |it: &Fact| matches!(it.topic, Topic::Constraints | Topic::Directives);
     let messages = history.messages();
-    let of_skill = |it: &Fact| messages.get(it.message).is_some_and(|it| is_skill_text(history, it));
+    let of_skill = |it: &Fact| messages.get(it.message).is_some_and(is_skill_text);
     let over = |it: &Fact| for_one_request(&it.text) || of_skill(it);
     facts.retain(|it| !(rule(it) && it.voice() == Voice::User && it.message < newest && over(it)));
 }

@@ -7,7 +7,7 @@ use super::report::{join_sentences, text_of_model};
 use crate::facts::past::superseded::{final_answer, last_answered};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
-use crate::facts::text::{lines, without_markers};
+use crate::facts::text::{clip, lines, without_markers};
 use crate::facts::voice::{ModelTopic, Prompt};
 use crate::facts::{Fact, Topic, input_of};
 use history::tools::{self, Meaning};
@@ -22,6 +22,10 @@ static GO_AHEAD: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?:implement|execute|build|start|begin|proceed|do|go|fix)",
     r"(?: (?:it|this|that|these|them|the|plan|changes|fixes|ahead|for|with|now|all|everything|implement(?:ing|ation)|building))*\W*$",
 ));
+
+/// What a message is called that proposes what to do.
+static PLAN: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?i)\b(?:design|implementation|plan|proposal|proposed|refactor(?:ing)?|steps)\b");
 
 /// A plan, where it stands and where the user approved it.
 struct Plan {
@@ -95,11 +99,18 @@ fn is_proposal(text: &str) -> bool {
     text.len() > LONG && text.lines().filter(is_item).count() >= ITEMS
 }
 
+/// Whether the first line or a heading calls it a plan.
+fn is_called_plan(text: &str) -> bool {
+    let mut heads = text.lines().map(str::trim).filter(|it| !it.is_empty());
+    let first = heads.next().unwrap_or_default();
+    PLAN.is_match(first) || heads.any(|it| it.starts_with(['#', '*']) && PLAN.is_match(clip(it, 80).0))
+}
+
 /// Whether a prompt does nothing but let the model do what it proposed.
 fn approves(prompt: &str, proposal: &str) -> bool {
     /// Characters.
     const SHORT: usize = 60;
     let asks = || closing_question(proposal).is_some_and(|it| !OPEN_INVITATION.is_match(it));
-    let yes = || CUES.approve.is_in(&Lowercased::of(prompt)) && asks();
+    let yes = || CUES.approve.is_in(&Lowercased::of(prompt)) && asks() && is_called_plan(proposal);
     prompt.chars().count() <= SHORT && !prompt.ends_with('?') && (GO_AHEAD.is_match(prompt) || yes())
 }

@@ -69,7 +69,12 @@ impl Commits {
         for words in parsed.programs() {
             self.follow_branches(&words);
             match of_git(&words).unwrap_or_default() {
-                ["push", ..] if is_pushed(output, &self.branch) => {
+                // What is pushed behind a rebase are other commits.
+                ["push", rest @ ..]
+                    if on_upstream.is_empty()
+                        && !rest.contains(&"--dry-run")
+                        && is_pushed(output, &self.branch) =>
+                {
                     let here = self.made.iter().filter(|it| it.0 == self.branch);
                     self.pushed.extend(here.map(|it| it.1.clone()));
                 }
@@ -298,6 +303,13 @@ mod tests {
                 (
                     "git checkout one && git push && git rebase origin/main",
                     "   1111111..2222222  one -> one\nSuccessfully rebased and updated refs/heads/one.",
+                ),
+                [true, true, false],
+            ),
+            (
+                (
+                    "git checkout one && git pull --rebase && git push",
+                    "Successfully rebased and updated refs/heads/one.\n   0000000..4444444  one -> one",
                 ),
                 [true, true, false],
             ),
