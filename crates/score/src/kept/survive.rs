@@ -239,6 +239,8 @@ impl<'a> Scene<'a> {
         };
         let mut kept = self.kept.files.get(path).is_some_and(|it| fine.contains(it));
         let aliases = self.aliases(path);
+        // What is to be done says nothing of what was.
+        let planned = |it: &Line| self.index.labels(it).any(|it| it.eq_ignore_ascii_case("approved plan"));
         let mut wrong = Vec::new();
         for line in self.index.around(path) {
             if line.origin != Origin::Text {
@@ -257,6 +259,7 @@ impl<'a> Scene<'a> {
                 kept = true;
             } else if line.fresh
                 && !quoted(&line.text, from)
+                && !planned(line)
                 && !OTHER.iter().any(|it| line.text.trim_start_matches("- ").starts_with(it))
             {
                 // Never done at all, or turned around by what was done last. A true but older statement is only

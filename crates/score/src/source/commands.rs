@@ -174,6 +174,8 @@ pub(crate) fn only_looks(command: &str) -> bool {
                     || bare.get(1).is_some_and(|it| cues::LOOKING_SECOND.contains(it))
                     || lists
                     || asks
+                    // Behind flags with values: `kubectl --context a get pods`.
+                    || head == "kubectl" && words.iter().any(|it| ["describe", "get", "logs"].contains(it))
                     || words.contains(&"--help"))
     })
 }

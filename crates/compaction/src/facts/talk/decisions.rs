@@ -61,6 +61,10 @@ static QUESTION_WITHIN: AsciiFirstRegex = AsciiFirstRegex::new(
     r"\bIs there\b|\bAre there\b|(?i)\b(?:is there (?:like )?an?|do you (?:think|know|suggest)|can you (?:check|look|explain|reconsider))\b",
 );
 
+/// A question in Chinese without its mark.
+static CHINESE_QUESTION: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?:什么|怎么样?|如何|多少|吗|呢|哪.{0,3})\W*$|^\W*(?:什么|为什么|怎么|如何|哪)");
+
 /// The last question of a text, which its options may follow.
 fn last_question(text: &str) -> Option<&str> {
     let tail = clip_end(text, 4_000);
@@ -221,7 +225,10 @@ fn approves(lower: &Lowercased, whole: &str) -> bool {
 }
 
 pub(in crate::facts) fn asks(prompt: &str) -> bool {
-    is_question(prompt) || QUESTION_START.is_match(prompt) || prompt.starts_with('/')
+    is_question(prompt)
+        || CHINESE_QUESTION.is_match(prompt)
+        || QUESTION_START.is_match(prompt)
+        || prompt.starts_with('/')
 }
 
 /// Whether a prompt answers the question `asked`: it is short, or decides, or approves.

@@ -108,6 +108,11 @@ const READ_ONLY_BY_PROGRAM: [(&str, &[&str]); 5] = [
     ("gh", &["--version", "search", "auth"]),
 ];
 
+const KUBECTL_CHANGES: [&str; 16] = [
+    "annotate", "apply", "cordon", "cp", "create", "delete", "drain", "edit", "exec", "label", "patch",
+    "replace", "rollout", "run", "scale", "set",
+];
+
 pub(super) fn program_is_read_only(words: &[&str]) -> bool {
     let [head, rest @ ..] = words else { return true };
     // Keywords of the shell.
@@ -150,6 +155,12 @@ pub(super) fn program_is_read_only(words: &[&str]) -> bool {
         }
         ("ast-grep" | "sg", rest) => {
             !rest.iter().any(|it| ["-U", "-i", "--update-all", "--interactive"].contains(it))
+        }
+        // Flags with values stand before the verb: `kubectl --context a get pods`.
+        ("kubectl", rest) => {
+            let looks = ["api-resources", "describe", "explain", "get", "logs", "top", "version"];
+            let verb = rest.iter().find(|it| looks.contains(it) || KUBECTL_CHANGES.contains(it));
+            verb.is_some_and(|it| looks.contains(it))
         }
         ("curl", rest) => !rest.iter().any(|it| {
             ["-X", "--request", "-o", "-O", "-T", "--json"].contains(it)
