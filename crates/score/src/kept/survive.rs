@@ -240,7 +240,7 @@ impl<'a> Scene<'a> {
         let mut kept = self.kept.files.get(path).is_some_and(|it| fine.contains(it));
         let aliases = self.aliases(path);
         // What is to be done says nothing of what was.
-        let planned = |it: &Line| self.index.labels(it).any(|it| it.eq_ignore_ascii_case("approved plan"));
+        let planned = |it: &Line| self.index.labels(it).any(|it| it.to_lowercase().contains("approved plan"));
         let mut wrong = Vec::new();
         for line in self.index.around(path) {
             if line.origin != Origin::Text {
