@@ -165,7 +165,7 @@ impl<'a> Prompt<'a> {
 
     /// The parts that ask for something.
     pub(super) fn requests(&self) -> &[Cow<'a, str>] {
-        &self.parts[..self.asked.min(self.parts.len())]
+        &self.parts[..self.asked]
     }
 
     pub(super) fn whole(&self) -> Quote {

@@ -138,8 +138,8 @@ pub(crate) const GOES_ON: &str = " (goes on in the messages below)";
 /// As [`GOES_ON`], where the model called more tools in between without a word.
 pub(crate) const MORE_DONE: &str = " (more was done since)";
 
-/// Suffix of a goal that the model replied to before the next request, up to the number of the reply. What is left of it,
-/// only the reply tells.
+/// Suffix of a goal that the model replied to before the next request, up to the number of the reply. Only the
+/// reply says what is left.
 pub(crate) const ANSWERED: &str = " (reply at [#";
 /// As [`ANSWERED`], where the session no longer contains the reply; up to the number of a later message.
 pub(crate) const ANSWERED_BEFORE: &str = " (reply before [#";

@@ -74,7 +74,8 @@ fn last(messages: &[Message]) -> Option<Plan> {
             }
         }
         if let Some(prompt) = Prompt::of(message) {
-            let proposed = said.take().filter(|_| !std::mem::take(&mut changed));
+            let planned = !std::mem::take(&mut changed);
+            let proposed = said.take().filter(|_| planned);
             let text = proposed.map(|at| (at, text_of_model(&messages[at])));
             if let Some((at, text)) = text.filter(|it| is_proposal(&it.1) && approves(&prompt.whole(), &it.1))
             {

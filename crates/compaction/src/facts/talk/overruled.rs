@@ -52,17 +52,12 @@ static NOT_NOW: AsciiFirstRegex =
 
 /// Drops prohibitions of a step, or for the moment, whose matter the user asked for later.
 pub(in crate::facts) fn drop_overruled(history: &History, facts: &mut Vec<Fact>) {
-    let step = |it: &Fact| {
+    let matter = |it: &Fact| {
         let forbids = it.detail == Detail::Rule(Polarity::Forbid) && it.voice() == Voice::User;
-        let found = forbids.then(|| BARE.captures(&it.text)).flatten()?;
-        Some(found.get(1)?.as_str().to_lowercase())
+        let found = || BARE.captures(&it.text).or_else(|| NOT_YET.captures(&it.text));
+        Some(forbids.then(found)??.get(1)?.as_str().to_lowercase())
     };
-    let thing = |it: &Fact| {
-        let forbids = it.detail == Detail::Rule(Polarity::Forbid) && it.voice() == Voice::User;
-        let found = forbids.then(|| NOT_YET.captures(&it.text)).flatten()?;
-        Some(found.get(1)?.as_str().to_lowercase())
-    };
-    if !facts.iter().any(|it| step(it).or_else(|| thing(it)).is_some()) {
+    if !facts.iter().any(|it| matter(it).is_some()) {
         return;
     }
     let mut ordered: Vec<(usize, String)> = Vec::new();
@@ -77,6 +72,6 @@ pub(in crate::facts) fn drop_overruled(history: &History, facts: &mut Vec<Fact>)
             ordered.extend(made.and_then(|it| it.get(1)).map(|it| (number, it.as_str().to_lowercase())));
         }
     }
-    let overruled = |of: &Fact, verb: &str| ordered.iter().any(|it| it.0 > of.message && it.1 == verb);
-    facts.retain(|it| !step(it).or_else(|| thing(it)).is_some_and(|what| overruled(it, &what)));
+    let overruled = |of: &Fact, what: &str| ordered.iter().any(|it| it.0 > of.message && it.1 == what);
+    facts.retain(|it| !matter(it).is_some_and(|what| overruled(it, &what)));
 }
