@@ -67,7 +67,7 @@ fn an_error_is_unresolved_only_while_nothing_was_done_that_may_have_ended_it() {
     for (after, told) in [
         (&[][..], "unresolved [#2]"),
         (&[("cat src/gauge.rs", "needle")], "unresolved [#2]"),
-        (&[("sed -i s/stuck/free/ src/gauge.rs", "")], "not seen since [#2]"),
+        (&[("sed -i s/stuck/free/ src/gauge.rs", "")], "status unknown [#2]"),
         (&[("gauge calibrate", "calibrated")], "resolved at #4 [#2]"),
     ] {
         let page = page(&runs(&[&[failed], after].concat()));
@@ -104,7 +104,7 @@ fn an_error_is_over_only_by_what_could_have_ended_it() {
     for (commands, told) in [
         (
             &[failing[0], failing[1], ("./build.sh", "built")][..],
-            "`./deploy.sh` → failed, exit 1: Error: Command failed → not seen since",
+            "`./deploy.sh` → failed, exit 1: Error: Command failed → status unknown",
         ),
         (
             &[("git -C /w/one status", elsewhere), ("git -C /w/two status", "clean")],
@@ -118,7 +118,7 @@ fn an_error_is_over_only_by_what_could_have_ended_it() {
         "{}@model\nThe header goes blank instead of telling why. I have it caught.\n@call Bash c\n{{\"command\":\"git commit -am caught\"}}\n@out c\n[main 1a2b3c4] caught\n",
         runs(&[("node -e 'load()'", "Error: Cannot find module 'gauge'\nexit code: 1")])
     ));
-    assert!(under(&page, "Errors").contains("not seen since"), "{page}");
+    assert!(under(&page, "Errors").contains("status unknown"), "{page}");
 }
 
 #[test]
@@ -129,13 +129,13 @@ fn a_run_that_went_well_is_told_though_another_test_failed_later() {
     let other = run("test_drain").replace("::test_drain", "");
     let (first, second) = (failed("test_drain"), failed("test_fill"));
     for (last, printed, at, told) in [
-        (fill.as_str(), second.as_str(), "[#2]", "a similar run went well at #4"),
+        (fill.as_str(), second.as_str(), "[#2]", "a similar command succeeded at #4"),
         // It is not known that the tests ran.
         (
             "cd plant && black --check . && uv run pytest",
             "would reformat a.py",
             "[#2]",
-            "a similar run went well at #4",
+            "a similar command succeeded at #4",
         ),
         // The same error again: it is told once.
         (other.as_str(), first.as_str(), "[#6]", "unresolved"),
@@ -305,7 +305,7 @@ fn a_reply_that_leaves_something_open_is_no_answer() {
         ("The pump is mended.", "(reply in the messages below)"),
         (
             "The pump is mended. The valve is not done yet.",
-            "(the messages below end with a reply, which tells what is left)",
+            "(the last message below is the reply; it says what remains)",
         ),
         ("The pump is mended. Shall I mend the valve?", ""),
         ("Now let me mend the valve.", ""),
@@ -318,14 +318,14 @@ fn a_reply_that_leaves_something_open_is_no_answer() {
         assert!(line.ends_with(&format!("[#0]{}{mark}", if mark.is_empty() { "" } else { " " })), "{page}");
         let again = session(&format!("@summary\n{page}\n@user\nGo on.\n"));
         let again = summary(&again, &facts::read(&again), &spec, 10_000, &[]);
-        assert!(!again.contains("which tells what is left"), "{again}");
+        assert!(!again.contains("it says what remains"), "{again}");
     }
 }
 
 #[test]
 fn a_check_that_was_run_to_see_it_fail_is_told_so() {
     for (purpose, printed, told) in [
-        ("Run the new test to verify it fails", "--- FAIL: TestPump (0.00s)", "called expected"),
+        ("Run the new test to verify it fails", "--- FAIL: TestPump (0.00s)", "reported as expected"),
         ("Run the new test", "--- FAIL: TestPump (0.00s)", "unresolved"),
         ("Run the new test to verify it fails", "bash: ./pump: No such file or directory", "unresolved"),
     ] {
@@ -477,7 +477,7 @@ fn a_run_of_something_else_or_past_the_hooks_is_no_similar_one() {
         let page = page(&runs(commands));
         let errors = under(&page, "Errors");
         let line = errors.lines().find(|it| it.ends_with("[#2]")).unwrap_or_default();
-        assert_eq!(line.contains("a similar run went well"), told, "{commands:?}\n{page}");
+        assert_eq!(line.contains("a similar command succeeded"), told, "{commands:?}\n{page}");
     }
 }
 

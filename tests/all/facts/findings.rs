@@ -23,7 +23,7 @@ fn an_answer_in_json_is_cut_by_items() {
     let page =
         page(&format!("@user\nList the parts.\n@model\n```json\n{{\"parts\":[{}]}}\n```", items.join(",")));
     assert!(page.contains("part: number 0 of the pump; state: worn"), "{page}");
-    assert!(page.contains("more items are not told here)") && !page.contains('{'), "{page}");
+    assert!(page.contains("more items omitted)") && !page.contains('{'), "{page}");
 }
 
 #[test]
@@ -225,10 +225,10 @@ fn what_was_reported_in_earlier_turns_is_told_as_of_then() {
     let page = page(&format!(
         "{first}@user\nAnd the fan?\n@model\nThe fan is loud because a blade is bent.\n@call Bash a\n{{\"command\":\"make fan\"}}\n@out a\nok\n@model\nI bend it back.\n"
     ));
-    let told = "- found before later work, as things stood then:\n- The fan is loud because a blade is bent. [#3]\n- reported in earlier turns, as things stood then:\n- The pump is loud because its seal is worn. [#1]";
+    let told = "- findings before later work (may be outdated):\n- The fan is loud because a blade is bent. [#3]\n- reports of earlier turns (may be outdated):\n- The pump is loud because its seal is worn. [#1]";
     assert!(page.contains(told), "{page}");
     let again = super::said::page(&format!("@summary\n{page}\n@user\nGo on.\n"));
-    assert!(again.contains("from an earlier summary") && !again.contains("as things stood"), "{again}");
+    assert!(again.contains("from an earlier summary") && !again.contains("may be outdated"), "{again}");
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn relative_paths_begin_where_the_shell_stood() {
     let wrong = |it: &&String| it.starts_with("pump/") || it.contains("src/src") || it.contains("src/docs");
     assert_eq!(files.iter().find(wrong), None, "{files:?}");
     let ledger = facts::read(&history);
-    let told = |it: &facts::Fact| it.text.contains("; the shell stands in src");
+    let told = |it: &facts::Fact| it.text.contains("; the shell's working directory is src");
     assert!(ledger.facts.iter().any(told), "{:?}", ledger.facts);
 }
 
@@ -125,7 +125,7 @@ fn a_symbol_stands_in_the_file_that_the_search_found() {
 
 #[test]
 fn paths_of_a_summary_are_where_others_of_it_are() {
-    let told = "@summary\n## Files\n- created: test/pump_test.rs\n- noted: test/valve_test.rs, src/pump.rs, docs/pump.md\n@user\nGo on.\n";
+    let told = "@summary\n## Files\n- created: test/pump_test.rs\n- mentioned: test/valve_test.rs, src/pump.rs, docs/pump.md\n@user\nGo on.\n";
     let read = |paths: &[&str]| {
         let reads = paths.iter().enumerate().map(|(at, path)| {
             format!("@call Read r{at}\n{{\"file_path\":\"/repo/{path}\"}}\n@out r{at}\n1\tfn a() {{}}\n")

@@ -99,7 +99,7 @@ fn a_sealed_compaction_is_said_once() {
     messages.push(Message::text(Role::User, Kind::Said, "Go on with the valve of the plant."));
     let first = page_of(&History::new(messages, Default::default()));
     assert_eq!(first.matches("an earlier compaction cannot be read").count(), 1, "{first}");
-    assert!(first.contains("is not told here [#1]\n"), "{first}");
+    assert!(first.contains("is missing here [#1]\n"), "{first}");
     let second = page(&format!("@summary\n{first}\n@user\nAnd now the fan."));
     assert_eq!(second.matches("an earlier compaction cannot be read").count(), 1, "{second}");
 }
@@ -126,7 +126,7 @@ fn what_a_sealed_compaction_replaced_is_told() {
         Message::text(Role::Assistant, Kind::Said, "Next I look at the seal of the valve."),
     ];
     let page = page_of(&History::new(messages.clone(), before.meta.clone()));
-    assert!(page.contains("what it replaced is told from the session's file"), "{page}");
+    assert!(page.contains("the messages it replaced were read from the session file"), "{page}");
     assert!(page.contains("- \"Now mend the valve of the plant.\" [#1]\n"), "{page}");
     assert!(page.contains("- edited: src/pump.rs [#2], src/valve.rs [#2]\n"), "{page}");
     assert!(page.contains("(git log: #2): 1a2b3c4 pump"), "{page}");
@@ -153,7 +153,7 @@ fn a_pasted_plan_that_was_answered_is_shortened_to_its_bounds() {
     let done = then("Write the manual of the pump, with a drawing of each of its parts and valves.");
     let begins =
         "\"Implement the following plan:\" … \"# Pump\" … \"Build the pump of the plant in small steps, ";
-    let ends = "; bounds: \"- No second valve.\" (shortened; recall has all of it) [#0] (reply at [#1])";
+    let ends = "; bounds: \"- No second valve.\" (shortened; full text through recall) [#0] (reply at [#1])";
     assert!(done.contains(begins) && done.contains(ends), "{done}");
 }
 
@@ -276,7 +276,10 @@ fn a_question_that_the_user_refused_to_answer_decides_nothing() {
         )
     };
     let silent = page(&text(""));
-    assert!(silent.contains("- asked the user, not answered: Which size? (Small / Large) [#2]"), "{silent}");
+    assert!(
+        silent.contains("- unanswered question to the user: Which size? (Small / Large) [#2]"),
+        "{silent}"
+    );
     assert!(!silent.contains("refused: AskUserQuestion"), "{silent}");
     let said = page(&text("the one we have"));
     assert!(said.contains("asked: Which size? (Small / Large) → \"the one we have\""), "{said}");
@@ -329,11 +332,11 @@ fn the_last_question_stays_open_when_the_user_asks_for_something_else() {
         )
     };
     let other = page(&text("Write down in the manual how the pump is opened and closed, and who may do it."));
-    let open = "- asked the user, not answered: Would you like me to replace the valve too? [#1]";
+    let open = "- unanswered question to the user: Would you like me to replace the valve too? [#1]";
     assert!(other.contains(open), "{other}");
     for answer in ["yes", "no, leave it"] {
         let page = page(&text(answer));
-        assert!(!page.contains("not answered"), "{answer}\n{page}");
+        assert!(!page.contains("unanswered question"), "{answer}\n{page}");
     }
 }
 
@@ -377,7 +380,7 @@ fn an_announcement_that_is_carried_out_below_is_no_last_step() {
     }
     let result = "The valve of the pump closes now, and all 12 tests pass.";
     let said = format!("{result} Now let me commit.");
-    let told = format!("{result} [#3] (goes on in the messages below)");
+    let told = format!("{result} [#3] (continues in the messages below)");
     assert_eq!(step(&said, "It is committed. Now let me push it.").as_deref(), Some(&*told));
     // The end of the work says more.
     assert_eq!(step(&said, "It is committed."), None);
@@ -394,7 +397,7 @@ fn the_request_that_is_pursued_is_named_first() {
     );
     let goal: Vec<&str> = page.lines().skip_while(|it| *it != "## Goal").skip(1).take(2).collect();
     assert!(goal[0].starts_with("- \"Replace the boiler before winter.") && goal[0].len() < 300, "{page}");
-    assert!(goal[0].ends_with("[#2] (asked now, whole below)"), "{page}");
+    assert!(goal[0].ends_with("[#2] (current request; full text below)"), "{page}");
     assert_eq!(goal[1], "- \"Mend the pump.\" [#0] (reply at [#1])", "{page}");
     // Read back, the request itself stands there.
     let again = page_of(&session(&format!("@summary\n{page}\n@user\nReplace the boiler before winter.\n")));
@@ -418,7 +421,7 @@ fn what_the_kept_end_answers_is_not_told_as_open() {
         assert_eq!(goal(open), "- \"Mend the pump.\" [#0]", "{open}");
     }
     let long = "The valve closes again: its spring was too weak for the pressure of the new boiler, and 12 tests pass now that it is replaced. The lid was not touched, since nobody said that it leaks. Shall I test it, too?";
-    assert!(goal(long).ends_with("(the messages below end with a reply, which tells what is left)"));
+    assert!(goal(long).ends_with("(the last message below is the reply; it says what remains)"));
     // Read back, it is what the user said once.
     let again = page_of(&session(&format!("@summary\n## Goal\n{answered}\n@user\nPaint the boiler.\n")));
     assert!(again.contains("- \"Mend the pump.\" [#0]") && !again.contains("below)"), "{again}");

@@ -76,7 +76,7 @@ fn refusal_fact(
                 Some(Fact::from_user(Topic::Decisions, number, said, choice(Some(flat(&question)), None)))
             }
             None => is_last_matter(&history.messages()[number + 1..]).then(|| {
-                let text = format!("asked the user, not answered: {}", flat(clip(&question, 400).0));
+                let text = format!("unanswered question to the user: {}", flat(clip(&question, 400).0));
                 Fact::from_model(ModelTopic::Asked, number, text)
             }),
         };

@@ -14,7 +14,8 @@ static COMMAND: AsciiFirstRegex =
 
 impl SummaryReader<'_> {
     pub(super) fn command(&mut self, section: Topic, body: &str) {
-        if let Some(list) = body.strip_prefix("looked, ok: ") {
+        // "looked": in older summaries.
+        if let Some(list) = ["read-only, ok: ", "looked, ok: "].iter().find_map(|it| body.strip_prefix(it)) {
             return self.read_only_commands(list);
         }
         let Some(found) = COMMAND.captures(body) else {
@@ -61,8 +62,14 @@ impl SummaryReader<'_> {
             }
             let text = ended.map_or(text, |it| it.1);
             let resolved = state.starts_with("resolved").then_some(self.number);
-            let similar = state.starts_with("a similar run went well").then_some(self.number);
-            let called = state.strip_prefix("called ").and_then(|it| it.split_whitespace().next());
+            let similar = ["a similar command succeeded", "a similar run went well"]
+                .iter()
+                .any(|it| state.starts_with(it));
+            let similar = similar.then_some(self.number);
+            let called = ["reported as ", "called "]
+                .iter()
+                .find_map(|it| state.strip_prefix(it))
+                .and_then(|it| it.split_whitespace().next());
             let excused = EXCUSES.iter().find(|it| called == Some(it.0)).map(|it| (self.number, it.0));
             let detail = Detail::Error { of: Some(command.into()), resolved, similar, excused };
             return self.push(Topic::Errors, text, detail);
@@ -81,7 +88,7 @@ impl SummaryReader<'_> {
         );
     }
 
-    /// Our format: ``looked, ok: `a`, `b` ``.
+    /// Our format: ``read-only, ok: `a`, `b` ``.
     fn read_only_commands(&mut self, list: &str) {
         for command in list.split('`').skip(1).step_by(2) {
             let outcome = Outcome { ok: Some(true), ..Outcome::default() };

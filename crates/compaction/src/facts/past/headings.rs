@@ -124,19 +124,19 @@ pub(super) fn parse_heading(lead: &str, next: Option<usize>) -> Option<Heading<'
 pub(crate) const EARLIER: &str = " (from an earlier summary)";
 
 /// Suffix of a goal that is pursued now and stands whole behind the summary.
-pub(crate) const BELOW: &str = " (asked now, whole below)";
+pub(crate) const BELOW: &str = " (current request; full text below)";
 
 /// Suffix of a request that a message behind the summary replies to.
 pub(crate) const ANSWERED_BELOW: &str = " (reply in the messages below)";
 
 /// Suffix of a request that the last message behind the summary replies to, with what it leaves open.
-pub(crate) const REPLIED_BELOW: &str = " (the messages below end with a reply, which tells what is left)";
+pub(crate) const REPLIED_BELOW: &str = " (the last message below is the reply; it says what remains)";
 
 /// Suffix of the last step, where the messages behind the summary go on with it.
-pub(crate) const GOES_ON: &str = " (goes on in the messages below)";
+pub(crate) const GOES_ON: &str = " (continues in the messages below)";
 
 /// As [`GOES_ON`], where the model called more tools in between without a word.
-pub(crate) const MORE_DONE: &str = " (more was done since)";
+pub(crate) const MORE_DONE: &str = " (more work followed)";
 
 /// Suffix of a goal that the model replied to before the next request, up to the number of the reply. Only the
 /// reply says what is left.
@@ -146,9 +146,16 @@ pub(crate) const ANSWERED_BEFORE: &str = " (reply before [#";
 /// What [`ANSWERED`], [`ANSWERED_BEFORE`] and [`ANSWERED_BELOW`] were in older summaries.
 pub(in crate::facts) const ANSWERED_ONCE: [&str; 3] =
     [" (answered at [#", " (answered before [#", " (answered in the messages below)"];
+/// What [`REPLIED_BELOW`], [`GOES_ON`], [`MORE_DONE`] and [`BELOW`] were in older summaries.
+pub(in crate::facts) const SUFFIXES_ONCE: [&str; 4] = [
+    " (the messages below end with a reply, which tells what is left)",
+    " (goes on in the messages below)",
+    " (more was done since)",
+    " (asked now, whole below)",
+];
 
 /// Words for file operations, in lower case; the first match counts.
-pub(in crate::facts) const FILE_OPS: [(&str, FileOp); 26] = [
+pub(in crate::facts) const FILE_OPS: [(&str, FileOp); 27] = [
     ("read, changed since", FileOp::ReadThenChanged),
     ("created, edited", FileOp::CreatedThenEdited),
     ("edited earlier, read", FileOp::ReadAfterEdit),
@@ -174,6 +181,8 @@ pub(in crate::facts) const FILE_OPS: [(&str, FileOp); 26] = [
     ("enhanced", FileOp::Edited),
     ("started", FileOp::Edited),
     ("read", FileOp::Read),
+    ("mentioned", FileOp::Mentioned),
+    // In older summaries.
     ("noted", FileOp::Mentioned),
 ];
 

@@ -25,7 +25,7 @@ use crate::facts::{Detail, Fact, FileOp, Name, Polarity, Topic};
 pub(crate) use headings::{
     ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, BELOW, EARLIER, GOES_ON, MORE_DONE, REPLIED_BELOW,
 };
-use headings::{ANSWERED_ONCE, Heading, op_in, parse_heading};
+use headings::{ANSWERED_ONCE, Heading, SUFFIXES_ONCE, op_in, parse_heading};
 use history::{History, Kind, Message, Part};
 use step_index::StepIndex;
 
@@ -112,22 +112,26 @@ pub(in crate::facts) fn note_unreadable(history: &History, facts: &mut Vec<Fact>
     };
     facts.retain(|it| it.topic != Topic::Goal || !it.text.starts_with(UNREADABLE));
     let rest = match message.replaced {
-        Some(_) => "what it replaced is told from the session's file, details as far as there is room",
-        None => "what it alone told is not told here",
+        Some(_) => "the messages it replaced were read from the session file, with details as space allows",
+        None => "what only its text said is missing here",
     };
     facts.push(earlier.fact(Topic::Goal, &format!("{UNREADABLE}; {rest}"), Detail::None));
 }
 
 /// Text that agents put around their summaries.
-const BOILERPLATE: [&str; 10] = [
+const BOILERPLATE: [&str; 13] = [
     "from an earlier summary:",
+    "findings before later work (may be outdated):",
+    "reports of earlier turns (may be outdated):",
+    "omitted for lack of space:",
+    // Ours, in older summaries.
     "found before later work, as things stood then:",
     "reported in earlier turns, as things stood then:",
+    "not listed:",
     "earlier conversation compacted:",
     "please continue the conversation",
     "if you need specific details",
     "this session is being continued",
-    "not listed:",
     "continue the conversation from where",
     "read the full transcript",
 ];
@@ -391,7 +395,8 @@ impl SummaryReader<'_> {
         let body = if quotes { body } else { without_bold(&body) };
         // Our format: a goal or question that was answered since.
         let requests = matches!(topic, Topic::Goal | Topic::Last);
-        let body = [EARLIER, GOES_ON, MORE_DONE, REPLIED_BELOW]
+        let [replied, goes_on, more, current] = SUFFIXES_ONCE;
+        let body = [EARLIER, GOES_ON, MORE_DONE, REPLIED_BELOW, replied, goes_on, more]
             .iter()
             .find_map(|it| body.strip_suffix(it))
             .unwrap_or(&body);
@@ -409,7 +414,8 @@ impl SummaryReader<'_> {
         let body = body.trim();
         let lower = body.to_lowercase();
         // Ours: the session tells its mode, and what is asked now stands behind the summary.
-        let told = body.starts_with(mode::PLANNING) || body.ends_with(BELOW.trim_start());
+        let below = [BELOW, current].iter().any(|it| body.ends_with(it.trim_start()));
+        let told = body.starts_with(mode::PLANNING) || below;
         let idle = BOILERPLATE.iter().any(|it| lower.starts_with(it));
         if told || idle || body.is_empty() || body == "(none)" {
             return;

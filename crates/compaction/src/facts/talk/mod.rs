@@ -393,7 +393,7 @@ fn read_end(history: &History, last: Option<usize>, said: Option<usize>, facts: 
         } else if !OPEN_INVITATION.is_match(asked) && !prompts.iter().any(|it| replies_to(asked, &it.whole()))
         {
             // The user asked for something else.
-            facts.push(fact(ModelTopic::Asked, format!("asked the user, not answered: {asked_once}")));
+            facts.push(fact(ModelTopic::Asked, format!("unanswered question to the user: {asked_once}")));
         }
     }
     // What it announced is over once it called more tools.

@@ -374,8 +374,8 @@ pub(super) fn shortened(all: &[&str], chars: usize) -> String {
     let text = join_sentences(&told, chars);
     match missing {
         0 => text,
-        1 => format!("{text} (1 more item is not told here)"),
-        _ => format!("{text} ({missing} more items are not told here)"),
+        1 => format!("{text} (1 more item omitted)"),
+        _ => format!("{text} ({missing} more items omitted)"),
     }
 }
 

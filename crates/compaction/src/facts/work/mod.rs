@@ -246,7 +246,7 @@ impl Work<'_> {
         let mut text = at.map_or(base.to_owned(), |at| format!("{base}; the last commands ran in {at}"));
         let stood = history.messages().last().and_then(|it| history.shell_dir(it));
         let stood = stood.map(|dir| path(dir, None, Some(base))).filter(|_| at.is_none());
-        text.extend(stood.map(|dir| format!("; the shell stands in {dir}")));
+        text.extend(stood.map(|dir| format!("; the shell's working directory is {dir}")));
         if let Some(taken) = history.meta.rolled_back.as_ref().filter(|it| !it.changed.is_empty()) {
             text.push_str(&format!("; {}", rolled_back(taken, base)));
         }

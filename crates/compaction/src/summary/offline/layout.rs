@@ -45,8 +45,8 @@ impl Age {
     fn label(self) -> &'static str {
         match self {
             Self::Current => "",
-            Self::BeforeWork => "- found before later work, as things stood then:\n",
-            Self::EarlierTurn => "- reported in earlier turns, as things stood then:\n",
+            Self::BeforeWork => "- findings before later work (may be outdated):\n",
+            Self::EarlierTurn => "- reports of earlier turns (may be outdated):\n",
             Self::EarlierSummary => "- from an earlier summary:\n",
         }
     }
@@ -427,7 +427,7 @@ impl Layout<'_, '_> {
         if section.every && quoted < self.quoted && !items.is_empty() {
             let missing = self.quoted - quoted;
             out.push_str(&format!(
-                "- not listed: {missing} messages for which there was no room; recall has them\n"
+                "- omitted for lack of space: {missing} messages (find them with recall)\n"
             ));
         }
         out

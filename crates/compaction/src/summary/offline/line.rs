@@ -152,7 +152,7 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
         // What only looked is listed; how it ended matters if it did not go well.
         Detail::Command { outcome: Outcome { ok: Some(true), .. }, read_only: true } => {
             let text = format!("{} {at}", command(&fact.text, chars));
-            SummaryLine { label: Some("looked, ok".into()), group: String::new(), text }
+            SummaryLine { label: Some("read-only, ok".into()), group: String::new(), text }
         }
         Detail::Command { outcome, .. } => single(format!(
             "{} → {}",
@@ -225,11 +225,11 @@ fn error_state(
         (Some(by), _, _) if by != at => format!("resolved at #{by}"),
         (Some(_), _, _) => "resolved".into(),
         // Whether this one is gone was not seen.
-        (None, Some(by), _) if by != at => format!("a similar run went well at #{by}"),
-        (None, Some(_), _) => "a similar run went well".into(),
-        (None, None, Some((by, word))) if by != at => format!("called {word} at #{by}"),
-        (None, None, Some((_, word))) => format!("called {word}"),
-        (None, None, None) if unseen => "not seen since".into(),
+        (None, Some(by), _) if by != at => format!("a similar command succeeded at #{by}"),
+        (None, Some(_), _) => "a similar command succeeded".into(),
+        (None, None, Some((by, word))) if by != at => format!("reported as {word} at #{by}"),
+        (None, None, Some((_, word))) => format!("reported as {word}"),
+        (None, None, None) if unseen => "status unknown".into(),
         (None, None, None) => "unresolved".into(),
     }
 }
@@ -312,7 +312,7 @@ pub(super) fn op_words(op: FileOp) -> &'static str {
         FileOp::ReadAfterEdit => "edited earlier, read",
         FileOp::Read => "read",
         FileOp::ReadThenChanged => "read, changed since",
-        FileOp::Mentioned => "noted",
+        FileOp::Mentioned => "mentioned",
         FileOp::Listed => "listed",
     }
 }

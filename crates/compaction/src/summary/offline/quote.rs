@@ -82,7 +82,7 @@ pub(super) fn finished_plan(text: &str) -> Option<String> {
     // Another heading may stand between them.
     let about = format!("\"{}\" … \"{}\"", flat(clip(title, SHORT).0), flat(clip(about, LEAD).0));
     let bounds = if bounds.is_empty() { String::new() } else { format!("; bounds: {}", bounds.join(", ")) };
-    Some(format!("{lead}{about}{bounds} (shortened; recall has all of it)"))
+    Some(format!("{lead}{about}{bounds} (shortened; full text through recall)"))
 }
 
 /// Without the frame that a terminal drew around what was copied from it.

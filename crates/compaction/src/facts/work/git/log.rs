@@ -253,7 +253,7 @@ impl Log {
             let mut notes = Vec::new();
             if let Some(at) = self.at.map(origin) {
                 notes.push(format!("git log: #{at}"));
-                notes.extend((self.since > 0).then(|| format!("and {} made here since", self.since)));
+                notes.extend((self.since > 0).then(|| format!("plus {} made here since", self.since)));
             }
             notes.extend(
                 (self.unprinted > 0).then(|| format!("{} newer that git did not print", self.unprinted)),
@@ -263,14 +263,14 @@ impl Log {
         }
         if let Some((at, hash, subject)) = &self.of_prompt {
             out.push(format!(
-                "not committed by this session, and named after a prompt, so something else commits here: {} {} (#{})",
+                "something else commits here as well, naming commits after prompts: {} {} (#{})",
                 clip(hash, SHORT).0,
                 clip(subject, SUBJECT).0,
                 origin(*at)
             ));
         }
         out.extend(
-            self.claimed.iter().map(|(at, said)| format!("the model found: {said} (#{})", origin(*at))),
+            self.claimed.iter().map(|(at, said)| format!("reported by the model: {said} (#{})", origin(*at))),
         );
         out
     }
