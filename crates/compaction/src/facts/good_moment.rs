@@ -36,7 +36,7 @@ fn plan_calls(message: &Message) -> impl Iterator<Item = &Call> {
     message.calls().filter(|call| actions(call).iter().any(|it| it.meaning == Meaning::Plan))
 }
 
-/// Whether a call marks an item as done. A whole list repeats those that were done `before`.
+/// Whether a call marks a plan item as done. A call with the whole list repeats those done in `before`.
 fn finishes_item(call: &Call, before: &[Message]) -> bool {
     let Some(now) = done_items(call) else { return call.input.as_str().contains("\"completed\"") };
     let last = before.iter().rev().find_map(|it| plan_calls(it).filter_map(done_items).last());

@@ -68,11 +68,11 @@ pub enum FileOp {
     /// An earlier summary says that it was edited; it has only been read since.
     ReadAfterEdit,
     Read,
-    /// Only read here, and git lists it as changed since another agent was given work.
+    /// Only read here; git lists it as changed since work was delegated to another agent.
     ReadThenChanged,
     /// Found by a search, or named in an earlier summary that does not say what was done to it.
     Mentioned,
-    /// In a long listing, and nothing since followed from it.
+    /// Only named in a long listing, and not used since.
     Listed,
 }
 
@@ -139,8 +139,8 @@ pub enum Detail {
         resolved: Option<usize>,
         /// The message in which a similar command succeeded later, so that the error may be gone.
         similar: Option<usize>,
-        /// The message in which the model says that it is no fault of the work, and what it calls it: pre-existing,
-        /// unrelated, flaky, expected.
+        /// The message in which the model says that the error is not caused by the work, and its word for
+        /// that: pre-existing, unrelated, flaky, expected.
         excused: Option<(usize, &'static str)>,
     },
     /// The text is the user's answer to a question or proposal.
@@ -177,9 +177,9 @@ pub struct Fact {
 pub struct Ledger {
     /// In the order of their messages.
     pub facts: Vec<Fact>,
-    /// Changes of files that a later change of the same file replaced, in order.
+    /// Changes to files that a later change to the same file replaced, in order.
     pub overwritten: Vec<Fact>,
-    /// The working directory, where the history contains it.
+    /// The working directory, if the history contains it.
     pub directory: Option<String>,
 }
 
@@ -208,12 +208,12 @@ pub fn is_plan(text: &str) -> bool {
         || ["計画", "计划", "計劃"].iter().any(|it| lead.contains(it))
 }
 
-/// The input of a call as JSON; null where it is something else.
+/// The input of a call as JSON; null if it is not JSON.
 fn input_of(call: &Call) -> serde_json::Value {
     serde_json::from_str(call.input.as_str()).unwrap_or_default()
 }
 
-/// Compiles the cues, which take most of the first [`read`] of a short history in a process.
+/// Compiles the cues in advance: for a short history they take most of the first [`read`] in a process.
 pub fn prepare() {
     std::sync::LazyLock::force(&text::cues::CUES);
 }
@@ -237,7 +237,7 @@ fn drop_unkept(history: &History, facts: &mut Vec<Fact>) {
     }
 }
 
-/// Reads a history with sealed and quoted messages expanded; facts get the number of the message they come from.
+/// Reads a history with sealed and quoted messages expanded; message numbers are those of `history`.
 fn read_expanded(history: &History) -> Ledger {
     let replaced = replaced::expanded(history);
     let kept = verbatim::expanded(replaced.as_ref().map_or(history, |it| &it.0));
@@ -270,7 +270,7 @@ fn read_expanded(history: &History) -> Ledger {
     ledger
 }
 
-/// `origin`: the number that a text cites for a message.
+/// `origin`: maps a message number to the one that texts cite.
 fn read_messages(history: &History, origin: &(dyn Fn(usize) -> usize + Sync)) -> Ledger {
     let expanded = code_mode::expanded(history);
     let history = expanded.as_ref().unwrap_or(history);
@@ -278,7 +278,7 @@ fn read_messages(history: &History, origin: &(dyn Fn(usize) -> usize + Sync)) ->
     let directory = work::paths::directory(history);
     past::read(history, directory.as_deref(), &mut facts);
     let goal = facts.iter().any(|it| it.topic == Topic::Goal);
-    // Nothing that either of them finds depends on the other.
+    // The two do not depend on each other's facts.
     let (said, (names, overwritten, commits)) = parallel::join(
         || talk::read(history, goal),
         || {
@@ -308,7 +308,8 @@ fn read_messages(history: &History, origin: &(dyn Fn(usize) -> usize + Sync)) ->
     Ledger { facts: deduplicated(facts), overwritten, directory }
 }
 
-/// Sorts the facts by message and drops duplicates: of a file, command or error the last is kept, of others the first.
+/// Sorts the facts by message and drops duplicates, keeping the last of a file, command or error, else the
+/// first.
 fn deduplicated(mut facts: Vec<Fact>) -> Vec<Fact> {
     // A stable sort: within a message the facts stay in the order in which they were found.
     facts.sort_by_key(|it| it.message);
@@ -324,7 +325,7 @@ fn deduplicated(mut facts: Vec<Fact>) -> Vec<Fact> {
             }
             // Answers are equal only if their questions are.
             (Detail::Choice { asked, means, .. }, _) => format!("{asked:?} {means:?} {}", fact.text),
-            // A short text that is repeated was said twice; a long one was sent again.
+            // A short text that is repeated was said twice; a long one was resent.
             (_, Topic::UserMessages | Topic::Requests | Topic::Last) if fact.text.len() <= 60 => {
                 format!("{} {}", fact.message, fact.text)
             }

@@ -7,16 +7,16 @@ use super::{Detail, Fact};
 use history::tools::{self, Meaning};
 use history::{Call, History, Kind, Message, Output, Role};
 
-/// How our line about it begins. Summaries that hold it say that the mode was on.
+/// Prefix of our line about plan mode. An earlier summary with this line says that plan mode was on.
 pub(in crate::facts) const PLANNING: &str = "mode: plan mode";
 
-/// What the clients tell the model while it is on (Claude Code), and when it was left.
+/// Prefixes of Claude Code's texts to the model that plan mode is on (`true`) or was left (`false`).
 const REMINDERS: [(&str, bool); 3] =
     [("Plan mode is active", true), ("## Exited Plan Mode", false), ("You have exited plan mode", false)];
 
 /// The mode in which the session ends, if it is plan mode.
 ///
-/// A prompt is sent in a mode, which some formats record; the model enters and leaves it by a call.
+/// Some formats record the mode in which a prompt was sent; the model enters and leaves plan mode by calls.
 pub(in crate::facts) fn read(history: &History) -> Option<Fact> {
     let last_prompt = history.last_prompt();
     let (mut planning, mut plan) = (false, None);
@@ -60,7 +60,7 @@ fn told_by(message: &Message) -> Option<bool> {
     message.texts().filter_map(|it| says(it.as_str())).last()
 }
 
-/// Whether a call that went well entered plan mode, or left it: only with the user's approval.
+/// `true` if a successful call entered plan mode, `false` if it left it with the user's approval.
 fn entered(call: &Call, output: &Output) -> Option<bool> {
     let name: String = call.name.to_lowercase().split('_').collect();
     let text = output.text.as_str();
@@ -72,7 +72,7 @@ fn entered(call: &Call, output: &Output) -> Option<bool> {
     }
 }
 
-/// The file in which the agent wrote a plan: each client has a directory for them.
+/// The path of a plan that a call writes: a Markdown file in the client's `plans` directory.
 fn plan_file(call: &Call) -> Option<String> {
     let writes = |it: &tools::Action| matches!(it.meaning, Meaning::Create | Meaning::Edit);
     let path = tools::actions(call).into_iter().filter(writes).find_map(|it| it.path)?;

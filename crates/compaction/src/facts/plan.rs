@@ -23,7 +23,7 @@ struct Step {
 #[derive(Default)]
 struct Steps {
     all: Vec<Option<Step>>,
-    /// Index in `all` by id; of several steps with an id the first.
+    /// Index in `all` by id; if several steps have the same id, the first.
     by_id: HashMap<String, usize>,
     /// The message of the last call that replaced the whole list.
     whole: Option<usize>,
@@ -66,13 +66,13 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) -> Vec<TaskUpdate> 
                 Part::Output(output) => {
                     let Some(at) = open.iter().position(|it| it.1.id == output.id) else { continue };
                     let (at, call) = open.remove(at);
-                    // What failed or was refused changed no plan.
+                    // A failed or refused call did not change the plan.
                     if !output.failed && output.refusal.is_none() {
                         changed.extend(apply(call, at, Some(output), &assigned, &mut steps));
                         changed.extend(listed_tasks(output, number, &mut steps));
                     }
                 }
-                // A checklist in prose counts until a tool keeps the plan.
+                // A checklist in prose counts until a plan tool is used.
                 Part::Text(text) if message.kind == Kind::Said && message.role != Role::System => {
                     let boxes = checklist(text.as_str(), number);
                     let handed = message.role == Role::User && is_pasted(text.as_str(), boxes.len());
@@ -111,8 +111,8 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) -> Vec<TaskUpdate> 
     changed
 }
 
-/// Notes the tasks that a prompt names with their ids: `UI-5 (Task #16): Make the list`, `Task #16: …`, and what a team's
-/// lead assigns (Claude Code).
+/// Notes the tasks that a prompt names with their ids: `UI-5 (Task #16): Make the list`, `Task #16: …`, and
+/// the JSON by which a team lead assigns one (Claude Code).
 fn note_assigned(prompt: &str, assigned: &mut HashMap<String, String>) {
     if !prompt.contains('#') && !prompt.contains("\"taskId\"") {
         return;
@@ -131,7 +131,7 @@ fn note_assigned(prompt: &str, assigned: &mut HashMap<String, String>) {
     }
 }
 
-/// Adds the step of a status change whose task only a prompt names.
+/// Adds a step for a status change of a task that only a prompt names.
 fn name_task(change: Option<&TaskUpdate>, assigned: &HashMap<String, String>, steps: &mut Steps) {
     let named = change.and_then(|it| Some((it, it.topic?, assigned.get(&it.id)?)));
     if let Some((change, topic, title)) = named {
@@ -180,7 +180,7 @@ fn created_task(output: &Output) -> Option<String> {
     Some(found.get(1)?.as_str().to_owned())
 }
 
-/// The whole list, which Claude Code, Codex, Gemini CLI and OpenCode send.
+/// The items of a call that sends the whole list, as those of Claude Code, Codex, Gemini CLI and OpenCode do.
 fn items(input: &Value) -> Option<&Vec<Value>> {
     ["todos", "plan", "items", "task_list"].iter().find_map(|key| input.get(key)?.as_array())
 }
@@ -225,7 +225,7 @@ fn update(id: String, input: &Value, number: usize, steps: &mut Steps) -> Option
     set_status(id, status(input).map(|it| topic(&it)), subject, number, steps)
 }
 
-/// Sets the status of a task, if `now` is one, and its subject, if it has a new one.
+/// `now`: `None` keeps the status, `Some(None)` cancels the task. `subject`: its new subject, if any.
 fn set_status(
     id: String,
     now: Option<Option<Topic>>,

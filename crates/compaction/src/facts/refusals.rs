@@ -12,7 +12,7 @@ use super::{Detail, Fact, Topic, Voice, input_of};
 use history::tools;
 use history::{Call, History, Message, Refusal};
 
-/// What was refused, each once: the newest, and nothing that ran later.
+/// The refused calls. Of refusals without a reason, only a call's newest, and none if the call ran later.
 pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact> {
     let mut open: HashMap<&str, &Call> = HashMap::new();
     let mut refused: HashMap<String, usize> = HashMap::new();
@@ -22,7 +22,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
         for output in message.outputs() {
             let Some(call) = open.remove(&*output.id) else { continue };
             let Some(refusal) = &output.refusal else {
-                // Of what ran since, only the user's reason is worth telling.
+                // If the call ran later, only a refusal with a reason is worth keeping.
                 let before = if refused.is_empty() { None } else { refused.remove(&subject(call, base)) };
                 before.into_iter().for_each(|it| facts[it] = None);
                 continue;
@@ -39,7 +39,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
     facts.into_iter().flatten().collect()
 }
 
-/// A refused call in a few words.
+/// A call in a few words: the tool, and the command or path.
 fn subject(call: &Call, base: Option<&str>) -> String {
     let named = tools::actions(call)
         .into_iter()
@@ -70,7 +70,7 @@ fn refusal_fact(
     }
     let asks = tools::asks_user(history.meta.agent.as_deref(), &call.name);
     if let Some(question) = first_question(call).filter(|_| asks) {
-        // Who does not answer decides nothing.
+        // A question that the user left unanswered decides nothing.
         return match Quote::of_refusal(refusal) {
             Some(said) => {
                 Some(Fact::from_user(Topic::Decisions, number, said, choice(Some(flat(&question)), None)))
@@ -92,20 +92,20 @@ fn refusal_fact(
     Some(Fact::from_user(Topic::Decisions, number, text, means()))
 }
 
-/// Whether a call waits for work in the background: who interrupts it forbids nothing.
+/// Whether a call waits for a background task: interrupting it forbids nothing.
 fn waits(call: &Call) -> bool {
     let input = input_of(call);
     let ends = ["Kill", "Stop"].iter().any(|it| call.name.contains(it));
     !ends && ["task_id", "bash_id", "shell_id"].iter().any(|it| input.get(it).is_some())
 }
 
-/// Whether the user made one more request at most, so that a question before it may still be open.
+/// Whether the user made at most one more request, so that a question before it may still be open.
 fn is_last_matter(after: &[Message]) -> bool {
     let requests = after.iter().filter_map(Prompt::of).filter(|it| !is_trivial(&it.whole()));
     requests.count() <= 1
 }
 
-/// Drops what the model made of a refusal in the message after it: the cause is known.
+/// Drops the model's guesses why a call was denied, in the message after it: the settings are the cause.
 pub(in crate::facts) fn drop_guessed_causes(facts: &mut Vec<Fact>) {
     let denied = |it: &&Fact| it.topic == Topic::Decisions && it.voice() == Voice::Tools;
     let denied: Vec<usize> = facts.iter().filter(denied).map(|it| it.message).collect();

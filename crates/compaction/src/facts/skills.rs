@@ -7,17 +7,17 @@ use super::voice::ToolTopic;
 use super::{Detail, Fact, FileOp, Topic, input_of};
 use history::{Call, History, Kind, Message, Role, Text};
 
-/// How the text of a skill begins in the message that Claude Code puts behind the call; its directory follows.
+/// Prefix of a skill's text in the message that Claude Code adds after the call; its directory follows.
 const BASE_DIRECTORY: &str = "Base directory for this skill: ";
 
-/// How Claude Code answers a call that loads a skill.
+/// Prefix of Claude Code's output for a call that loads a skill.
 const LAUNCHING: &str = "Launching skill: ";
 
-/// Maximum prohibitions that are quoted of a skill, and characters of each.
+/// Maximum prohibitions that are quoted from a skill, and maximum characters of each.
 const QUOTED: usize = 2;
 const QUOTE_CHARS: usize = 160;
 
-/// A skill as it was loaded; a slash command, with its slash, if the text is a command's.
+/// A skill as it was loaded, or a slash command; the name of a command includes its slash.
 struct Skill<'a> {
     name: &'a str,
     /// Its directory or file, where the session has it.
@@ -26,16 +26,16 @@ struct Skill<'a> {
     text: &'a str,
 }
 
-/// The skills of a history, each as it was loaded last. Replaces those of earlier summaries among `facts`.
+/// Adds the skills of a history, each as it was last loaded, in place of those from earlier summaries.
 pub(in crate::facts) fn read(history: &History, facts: &mut Vec<Fact>) {
     let mut loaded: BTreeMap<String, (usize, String)> = BTreeMap::new();
     let mut open: HashMap<&str, String> = HashMap::new();
-    // The text before, if a person or client wrote it.
+    // The preceding text, if a person or the client wrote it.
     let mut before = "";
-    // The skills and commands of calls that Claude Code answered with one line; their texts follow in messages.
+    // Skills and commands whose calls Claude Code answered with one line; their texts follow in messages.
     let mut launched: VecDeque<String> = VecDeque::new();
     for (number, message) in history.messages().iter().enumerate() {
-        // A command's text is for the request that it is.
+        // The instructions of a slash command hold only for the request that it makes.
         if message.is_prompt() {
             loaded.retain(|it, _| !it.starts_with('/'));
         }
@@ -49,7 +49,7 @@ pub(in crate::facts) fn read(history: &History, facts: &mut Vec<Fact>) {
             if is_instructions(text) || text.lines().any(|it| it.starts_with("# ")) {
                 load(&Skill { name, path: None, text });
             } else if text.starts_with(LAUNCHING) {
-                // A text without a directory is a command's, for the request that calls it.
+                // It counts as a command, for this request only, unless its text names a skill directory.
                 launched.push_back(format!("/{name}"));
             }
         }
@@ -100,11 +100,11 @@ fn name_of(call: &Call) -> Option<String> {
     Some(name.rsplit(':').next().unwrap_or(name).to_owned())
 }
 
-/// The skills that a client put into a message (Claude Code, Codex). `name`: of the slash command or call whose text it
-/// is, if it does not say so itself.
+/// The skills in a text that the client inserted (Claude Code, Codex). `name`: the slash command or call that
+/// a text belongs to, for one that names no skill itself.
 fn of_client<'a>(text: &'a str, name: Option<&'a str>) -> Vec<Skill<'a>> {
     let skills: Vec<Skill> = match text.strip_prefix(BASE_DIRECTORY) {
-        // After a compaction Claude Code puts them all into one.
+        // After a compaction Claude Code puts all skills into one text.
         Some(rest) => rest.split(BASE_DIRECTORY).filter_map(in_directory).collect(),
         None => in_element(text).into_iter().collect(),
     };
@@ -115,7 +115,7 @@ fn of_client<'a>(text: &'a str, name: Option<&'a str>) -> Vec<Skill<'a>> {
     }
 }
 
-/// A skill whose directory stands in the first line.
+/// A skill whose first line is its directory.
 fn in_directory(text: &str) -> Option<Skill<'_>> {
     let (path, text) = text.split_once('\n')?;
     let path = path.trim_end();
@@ -143,7 +143,8 @@ fn in_element(text: &str) -> Option<Skill<'_>> {
 const INSTALLED: [&str; 7] =
     [".agents/skills/", ".claude/", ".codex/", ".config/", ".gemini/", ".hermes/", ".pi/"];
 
-/// The skill whose file was read: other agents have no call for it. Those of the project that is worked on are files.
+/// A skill that was loaded by reading its file, as agents without a tool for it do. A skill file of the
+/// project itself is an ordinary file.
 fn read_as_file<'a>(history: &'a History, fact: &'a Fact) -> Option<Skill<'a>> {
     let path = fact.text.as_str();
     let directory = path.strip_suffix("/SKILL.md").or_else(|| path.strip_suffix("\\SKILL.md"))?;
@@ -153,18 +154,18 @@ fn read_as_file<'a>(history: &'a History, fact: &'a Fact) -> Option<Skill<'a>> {
     let mut outputs = near.flat_map(Message::outputs).filter(|it| !it.failed).map(|it| it.text.as_str());
     let head = format!("name: {name}\n");
     let text = outputs.find_map(|it| Some(it.split_once(&head)?.1.split_once("---\n")?.1))?;
-    // Another skill may be printed behind it.
+    // Another skill may be printed after it.
     let text = text.split_once("\n---\nname: ").map_or(text, |it| it.0);
     Some(Skill { name, path: Some(path), text })
 }
 
-/// The instructions of a skill's file, without the head that names and describes it.
+/// The instructions in a skill's file, without the front matter that names and describes it.
 fn without_head(text: &str) -> &str {
     let head = text.split_once("\nname: ").and_then(|it| it.1.split_once("\n---\n"));
     head.map_or(text, |it| it.1)
 }
 
-/// What the summary says of a skill. Of its prohibitions, those in capitals come first.
+/// The summary's line about a skill. Prohibitions in capitals come first.
 fn line(skill: &Skill) -> String {
     let place = skill.path.map_or_else(String::new, |it| format!(" ({it})"));
     let mut forbidding: Vec<&str> = sentences(skill.text).into_iter().filter(|it| forbids(it)).collect();
@@ -184,11 +185,11 @@ fn stresses(sentence: &str) -> bool {
         && ["NEVER", "DO NOT", "Do NOT", "MUST NOT"].iter().any(|it| begin.contains(it))
 }
 
-/// Whether a sentence of a skill is a prohibition that needs no other.
+/// Whether a sentence of a skill is a prohibition that can stand alone.
 fn forbids(sentence: &str) -> bool {
     const BEGINS: [&str; 6] =
         ["never ", "do not ", "don't ", "must not ", "you must not ", "you must never "];
-    /// The last two say when the skill is the wrong one.
+    /// The last two say when not to use the skill.
     const NO_BAN: [&str; 7] =
         ["mind ", "forget ", "hesitate", "worry", "just ", "use this skill", "use when "];
     let plain = without_bold(sentence);
@@ -197,7 +198,7 @@ fn forbids(sentence: &str) -> bool {
     plain.chars().count() <= QUOTE_CHARS
         && plain.ends_with(['.', '!'])
         && plain.starts_with(|it: char| it.is_uppercase() || it == '`')
-        // Which skill comes next changes with the work.
+        // Which skill may follow depends on the work.
         && !lower.contains("other skill")
         && (bans.is_some_and(|rest| !NO_BAN.iter().any(|it| rest.starts_with(it))) || stresses(sentence))
 }

@@ -1,8 +1,8 @@
-//! What facts are about, and what each stage does with those of a topic.
+//! The topics of facts, and how each stage treats the facts of a topic.
 
 use serde::{Deserialize, Serialize};
 
-/// Declares the topics, a row each: a new one is a row here and its extraction.
+/// Declares the topics, one row each: a new topic needs a row here and code that extracts it.
 macro_rules! topics {
     ($($(#[$doc:meta])* $topic:ident { $($row:tt)* })*) => {
         /// What a fact is about. Profiles name topics to say what a section of their summary holds.
@@ -191,7 +191,7 @@ topics! {
     }
     /// A mode in which the agent may not work as it likes, if the session ends in one.
     Mode {
-        // A model that is shown the messages does not see it.
+        // A model that summarizes the messages cannot see the mode.
         asked: "",
         mark: Some("mode"),
         lines: LineKind::Prose,
@@ -236,7 +236,7 @@ pub(in crate::facts) enum LineKind {
     Prose,
 }
 
-/// Where a sentence stands, as far as it says who must have said it.
+/// The kind of section that a sentence stands in, which decides whose words must support it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ClaimPlace {
     /// Among the user's rules.
@@ -247,7 +247,7 @@ pub enum ClaimPlace {
 }
 
 impl ClaimPlace {
-    /// By what a section holds: the topic that binds most.
+    /// The strictest place among the topics that a section holds.
     pub fn of(holds: &[Topic]) -> Self {
         holds.iter().map(|it| it.row().place).min().unwrap_or(Self::Report)
     }
@@ -256,12 +256,12 @@ impl ClaimPlace {
 /// What the stages do with the facts of a topic.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TopicRow {
-    /// What a model is asked to write in a section that holds it.
+    /// What a model is asked to write in a section that holds the topic.
     pub(crate) asked: &'static str,
-    /// What stands in front of its lines.
+    /// Prefix of the topic's lines.
     pub(crate) mark: Option<&'static str>,
     pub(in crate::facts) lines: LineKind,
     pub(crate) place: ClaimPlace,
-    /// Of a model's summary that is too long, the sections with the highest rank are cut first.
+    /// If a model's summary is too long, the sections with the highest rank are cut first.
     pub(crate) rank: usize,
 }

@@ -86,7 +86,7 @@ impl Deref for Quote {
     }
 }
 
-/// How texts begin that clients and hooks insert in a user message.
+/// Prefixes of texts that clients and hooks insert in a user message.
 const INJECTED_STARTS: [&str; 6] = [
     "EXECUTION RESULT of [",
     "[Request interrupted",
@@ -96,11 +96,11 @@ const INJECTED_STARTS: [&str; 6] = [
     "System: ",
 ];
 
-/// How the text begins with which Codex asks a reviewer for approval. A transcript follows, of which the user's entries
-/// say what the user allows in the other session, and the planned action.
+/// Prefix of the text with which Codex asks a reviewing model for approval. A transcript follows, in which
+/// the user's entries say what the user allows in the other session, and then the planned action.
 const REVIEW_START: &str = "The following is the Codex agent history ";
 
-/// The slash command of a message without arguments, behind which Claude Code puts the command's text.
+/// The slash command of a message, if without arguments; Claude Code puts the command's text after it.
 pub(super) fn bare_command(message: &Message) -> Option<&str> {
     let mut texts = message.texts().map(Text::as_str).filter(|_| message.is_slash_command());
     let command = texts.find(|it| it.starts_with("<command-message>"));
@@ -118,14 +118,14 @@ pub(super) struct Prompt<'a> {
     parts: Vec<Cow<'a, str>>,
     /// See [`Prompt::is_bare_command`].
     bare: bool,
-    /// How many of the parts ask for something; the others were said in another session.
+    /// How many of the parts, from the first, ask for something; the others were said in another session.
     asked: usize,
 }
 
 impl<'a> Prompt<'a> {
     /// `None` for a message that no person wrote, or in which nothing is the user's own.
     pub(super) fn of(message: &'a Message) -> Option<Self> {
-        // Claude Code puts its instructions for the message of another session behind it.
+        // Claude Code appends its own instructions to a message from another session.
         let from_peer =
             |it: &Text| it.as_str().trim_start().starts_with("Another Claude session sent a message:");
         if let Some(command) = bare_command(message) {
@@ -154,7 +154,7 @@ impl<'a> Prompt<'a> {
         (!parts.is_empty()).then_some(Self { parts, bare: false, asked })
     }
 
-    /// Whether it is a slash command alone, which is a request even so.
+    /// Whether it is a slash command without arguments, which is a request all the same.
     pub(super) fn is_bare_command(&self) -> bool {
         self.bare
     }
@@ -188,7 +188,7 @@ pub(super) struct UserReply<'a> {
 }
 
 impl<'a> UserReply<'a> {
-    /// `None` for any other tool, also if an MCP server offers one with the same name.
+    /// `None` for any other tool, even one of an MCP server with the same name.
     pub(super) fn of(history: &History, call: &Call, output: &'a Output) -> Option<Self> {
         tools::asks_user(history.meta.agent.as_deref(), &call.name).then_some(Self { output })
     }
@@ -215,12 +215,12 @@ impl<'a> EarlierSummary<'a> {
         self.message.texts().map(Text::as_str)
     }
 
-    /// What it quotes of the user.
+    /// The user's words, as the summary quotes them.
     pub(super) fn quote(self, text: &str) -> Quote {
         Quote(text.to_owned())
     }
 
-    /// What it states itself.
+    /// A statement of the summary itself.
     pub(super) fn fact(self, topic: Topic, text: &str, detail: Detail) -> Fact {
         Fact::new(topic, self.number, Voice::Summary, text.to_owned(), detail)
     }

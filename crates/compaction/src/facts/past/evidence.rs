@@ -92,16 +92,16 @@ const COMMAND_WORDS: [(&str, Activity); 26] = [
     ("sync", Activity::Install),
 ];
 
-/// How a step begins that asks for activities only. Whatever else it names is their object.
+/// Opening of a step that asks for activities only. Whatever else the step names is their object.
 static STARTS_WITH_ACTIVITY: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)^\W*(?:(?:(?:we|i) )?(?:still )?needs? to |(?:and |then |finally,? )|(?:final|full|focused|last) )*",
     r"(?:(?:re-?)?run|retry|commit|push|open|create|verify|verification|validate|check|test|lint|fmt|format|build|merge|squash|install)\b",
 ));
-/// How a step begins that asks for changes.
+/// Opening of a step that asks for changes.
 static STARTS_WITH_CHANGE: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)^\W*(?:investigate(?: why| and fix)?|fix|implement|complete|finish editing|edit|update|refactor|apply|continue|enhance|extend|save)\b",
 );
-/// How a step begins that is done when the files it names exist, or are gone.
+/// Opening of a step that is done when the files it names exist, or are gone.
 static STARTS_WITH_CREATE: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)^\W*(?:create|write|add|generate)\b");
 static STARTS_WITH_DELETE: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)^\W*(?:delete|remove|drop)\b");
 /// A file name in a step.
@@ -183,8 +183,8 @@ impl<'a> Evidence<'a> {
         })
     }
 
-    /// Whether the files that a step of an earlier summary is to change were changed after it and a check succeeded then,
-    /// or everything that it lists to be made was made: "Write suites (parser, lexer)".
+    /// Whether the files that a step of an earlier summary names were changed after it and a check then
+    /// passed, or all that the step lists was created: "Write suites (parser, lexer)".
     pub(in crate::facts) fn overtakes(&self, step: &str, message: usize) -> bool {
         let makes = STARTS_WITH_CREATE.is_match(step);
         if !makes && (!STARTS_WITH_CHANGE.is_match(step) || step.contains("failing")) {
@@ -197,7 +197,7 @@ impl<'a> Evidence<'a> {
 
     /// Whether each thing that a step lists in parentheses has the name of a file that was made after `message`.
     fn made_all_listed(&self, step: &str, message: usize) -> bool {
-        /// A shorter name may begin any other.
+        /// A shorter file name is the prefix of too many words.
         const SHORTEST: usize = 4;
         let plain =
             |it: &str| it.chars().filter(|it| it.is_alphanumeric()).collect::<String>().to_lowercase();
@@ -263,7 +263,7 @@ fn requested_activities(step: &str) -> Vec<Activity> {
     out.dedup();
     let first = words.iter().find(|it| !it.is_empty() && **it != "need" && **it != "to");
     out.retain(|it| *it != Activity::Commit || first != Some(&"push"));
-    // The check cannot have run without what is to be installed for it.
+    // A check cannot have passed without what had to be installed for it.
     if out.len() > 1 {
         out.retain(|it| *it != Activity::Install);
     }

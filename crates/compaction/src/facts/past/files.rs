@@ -18,13 +18,13 @@ impl SummaryReader<'_> {
         // Our format. Where the session has a working directory, that is used instead.
         if let Some(path) = body.strip_prefix("working directory: ") {
             if self.base.is_none() {
-                // What follows it held at that time.
+                // What follows the path was true only at that time.
                 let path = path.split("; ").next().unwrap_or(path);
                 self.push(Topic::Directory, path, Detail::None);
             }
             return;
         }
-        // Our format. What was uncommitted then may not be so now.
+        // Our format. What was uncommitted then may be committed now.
         if let Some(told) = body.strip_prefix(REPOSITORY) {
             if !told.starts_with("uncommitted (") && !told.starts_with("nothing uncommitted") {
                 let seen = told.rsplit_once(" (#").filter(|_| !told.starts_with("commits"));
@@ -33,7 +33,7 @@ impl SummaryReader<'_> {
             }
             return;
         }
-        // Our format: nothing followed from a listing until that compaction.
+        // Our format: files from a listing that were not used until that compaction.
         if ["listed: ", "listed in "].iter().any(|it| body.starts_with(it)) {
             return;
         }
@@ -112,7 +112,7 @@ impl SummaryReader<'_> {
     }
 }
 
-/// The name of a file with that of its directory: many files are called the same.
+/// The name of a file with that of its directory: many files have the same name.
 fn last_names(path: &str) -> String {
     match path.rmatch_indices('/').nth(1) {
         Some((at, _)) => format!("…{}", &path[at..]),

@@ -120,30 +120,30 @@ pub(super) fn parse_heading(lead: &str, next: Option<usize>) -> Option<Heading<'
     certain.then_some(Heading { section, title, rest, level, number })
 }
 
-/// Suffix of a goal that only an earlier summary tells, where the user asked for more since.
+/// Suffix of a goal that only an earlier summary states, if the user has asked for more since.
 pub(crate) const EARLIER: &str = " (from an earlier summary)";
 
-/// Suffix of a goal that is pursued now and stands whole behind the summary.
+/// Suffix of a goal that is the current request and stands in full after the summary.
 pub(crate) const BELOW: &str = " (current request; full text below)";
 
-/// Suffix of a request that a message behind the summary replies to.
+/// Suffix of a request that a message after the summary replies to.
 pub(crate) const ANSWERED_BELOW: &str = " (reply in the messages below)";
 
-/// Suffix of a request that the last message behind the summary replies to, with what it leaves open.
+/// Suffix of a request that the last message after the summary replies to, saying what is left.
 pub(crate) const REPLIED_BELOW: &str = " (the last message below is the reply; it says what remains)";
 
-/// Suffix of the last step, where the messages behind the summary go on with it.
+/// Suffix of the last step, if the messages after the summary go on with it.
 pub(crate) const GOES_ON: &str = " (continues in the messages below)";
 
-/// As [`GOES_ON`], where the model called more tools in between without a word.
+/// As [`GOES_ON`], if the model called more tools in between without a word.
 pub(crate) const MORE_DONE: &str = " (more work followed)";
 
-/// Suffix of a goal that the model replied to before the next request, up to the number of the reply. Only the
-/// reply says what is left.
+/// Suffix of a goal that the model replied to before the next request; the number of the reply follows. Only
+/// the reply says what is left.
 pub(crate) const ANSWERED: &str = " (reply at [#";
-/// As [`ANSWERED`], where the session no longer contains the reply; up to the number of a later message.
+/// As [`ANSWERED`], if the session no longer contains the reply; the number of a later message follows.
 pub(crate) const ANSWERED_BEFORE: &str = " (reply before [#";
-/// What [`ANSWERED`], [`ANSWERED_BEFORE`] and [`ANSWERED_BELOW`] were in older summaries.
+/// The wording of [`ANSWERED`], [`ANSWERED_BEFORE`] and [`ANSWERED_BELOW`] in older summaries.
 pub(in crate::facts) const ANSWERED_ONCE: [&str; 3] =
     [" (answered at [#", " (answered before [#", " (answered in the messages below)"];
 /// What [`REPLIED_BELOW`], [`GOES_ON`], [`MORE_DONE`] and [`BELOW`] were in older summaries.
@@ -200,7 +200,7 @@ const FILLER_WORDS: [&str; 10] =
 /// Words of a sentence about the future.
 const FUTURE_WORDS: [&str; 6] = ["pending", "todo", "if", "wanted", "later", "planned"];
 
-/// What a new file may be called; anything else that is new is in it.
+/// Words after "new" that mean the file itself; anything else that is new is inside the file.
 const FILE_KINDS: [&str; 14] = [
     "file",
     "component",

@@ -77,8 +77,8 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
     facts.retain(|it| !step(it) || Some(it.message) == newest);
 }
 
-/// Drops the facts of a summary that stands behind a newer one, which was made from it, but for rules that it alone has.
-/// OpenCode keeps the messages since the summary before the last.
+/// Drops the facts of an older summary that comes after the newer one made from it, except rules that only
+/// the older has. OpenCode keeps the messages since the summary before the last.
 fn drop_of_older(history: &History, facts: &mut Vec<Fact>) {
     let made = |number: usize| history.messages()[number].at;
     let mut numbers: Vec<usize> = facts.iter().map(|it| it.message).collect();
@@ -96,10 +96,10 @@ fn drop_of_older(history: &History, facts: &mut Vec<Fact>) {
     }
 }
 
-/// What is told of a compaction whose text is sealed.
+/// Text of the fact about a compaction whose text is encrypted.
 pub(crate) const UNREADABLE: &str = "an earlier compaction cannot be read";
 
-/// Notes the last compaction that has no text: the items of some APIs are encrypted.
+/// Adds a fact for the last compaction that has no text: some APIs return encrypted items.
 pub(in crate::facts) fn note_unreadable(history: &History, facts: &mut Vec<Fact>) {
     let sealed = |it: &Message| {
         it.kind == Kind::Summary
@@ -118,7 +118,7 @@ pub(in crate::facts) fn note_unreadable(history: &History, facts: &mut Vec<Fact>
     facts.push(earlier.fact(Topic::Goal, &format!("{UNREADABLE}; {rest}"), Detail::None));
 }
 
-/// Text that agents put around their summaries.
+/// Beginnings, in lower case, of the lines that agents put around their summaries.
 const BOILERPLATE: [&str; 13] = [
     "from an earlier summary:",
     "findings before later work (may be outdated):",
@@ -144,7 +144,7 @@ fn without_name_tag(text: &str) -> &str {
     tag.filter(|it| name(it.0)).map_or(text, |it| it.1)
 }
 
-/// What stands before a step: ours, and what other agents write.
+/// Prefixes of a step: ours, then those of other agents.
 const STEP_MARKS: [(&str, Topic); 4] = [
     ("done: ", Topic::Done),
     ("doing: ", Topic::Active),
@@ -171,17 +171,18 @@ struct SummaryReader<'a> {
     /// The current section is a list of rules.
     rules: bool,
     has_section: bool,
-    /// Where the last request stood that was told as answered. In older summaries its other lines do not say so.
+    /// The reference (`[#12]`) of the last request marked as answered; older summaries mark only its first
+    /// line.
     answered: Option<String>,
-    /// In an analysis, which the summary after it repeats.
+    /// The current section is an analysis, which the summary after it repeats.
     in_analysis: bool,
     /// Indentation of the last step, if it has a bullet: deeper lines belong to it.
     indent: usize,
     /// Indentation and text of a line that ends with a colon, which is put before the lines below it.
     label: Option<(usize, String)>,
-    /// The current section lists technologies: it gives way first.
+    /// The current section lists technologies, the first to go if space is short.
     background: bool,
-    /// Facts of such sections, which come behind the others.
+    /// Findings of such sections, which are put after all other facts.
     behind: Vec<Fact>,
     facts: &'a mut Vec<Fact>,
 }
@@ -317,8 +318,8 @@ impl SummaryReader<'_> {
         }
     }
 
-    /// A line with the label above it put before it, in sections where each line is a fact of its own; `None` for a
-    /// label.
+    /// A line with the label above it as a prefix, in sections where each line is a fact of its own; `None`
+    /// if the line is itself a label.
     fn labelled(&mut self, topic: Topic, line: &str) -> Option<String> {
         let each = match topic.row().lines {
             LineKind::Prose => true,
@@ -363,7 +364,7 @@ impl SummaryReader<'_> {
     }
 
     fn push(&mut self, topic: Topic, text: &str, detail: Detail) {
-        // What a line introduces are facts of their own, or code that is not told.
+        // What a line introduces is a fact of its own, or code that is left out.
         let text = if topic == Topic::Findings { without_announcement(text.trim()) } else { text.trim() };
         if !text.is_empty() {
             let fact = self.earlier.fact(topic, text, detail);
@@ -393,7 +394,7 @@ impl SummaryReader<'_> {
         // Quotations stay verbatim.
         let quotes = body.starts_with('"') || body.contains("→ \"");
         let body = if quotes { body } else { without_bold(&body) };
-        // Our format: a goal or question that was answered since.
+        // Our format: a goal or question that is marked as answered.
         let requests = matches!(topic, Topic::Goal | Topic::Last);
         let [replied, goes_on, more, current] = SUFFIXES_ONCE;
         let body = [EARLIER, GOES_ON, MORE_DONE, REPLIED_BELOW, replied, goes_on, more]
@@ -413,7 +414,7 @@ impl SummaryReader<'_> {
         let body = REFS.replace_all(goal.unwrap_or(body), "").into_owned();
         let body = body.trim();
         let lower = body.to_lowercase();
-        // Ours: the session tells its mode, and what is asked now stands behind the summary.
+        // Our format: the mode is read from the session, and the current request stands after the summary.
         let below = [BELOW, current].iter().any(|it| body.ends_with(it.trim_start()));
         let told = body.starts_with(mode::PLANNING) || below;
         let idle = BOILERPLATE.iter().any(|it| lower.starts_with(it));

@@ -1,5 +1,5 @@
-//! Findings of the model that what it said or did later overtook: guesses, waiting, steps that it announced, defects that
-//! it changed since, reports that it gave again.
+//! Findings of the model that its later messages or work overtook: guesses, waiting, announced steps, defects
+//! whose files changed since, reports that were given again.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -16,24 +16,24 @@ use crate::facts::voice::Prompt;
 use crate::facts::{Fact, Topic, Voice};
 use history::{History, Message};
 
-/// What is put before a finding whose files were changed since, and a check passed after that.
+/// Prefix of a finding whose files were changed since, after which a check passed.
 const CHANGED_SINCE: &str = "changed since, and checks passed: ";
-/// Prefix of a finding from an earlier summary of which every file, or the one that it begins with, was changed since.
+/// Prefix of an earlier summary's finding if all its files, or the one it begins with, were changed since.
 const FILE_CHANGED: &str = "changed since: ";
-/// What is put before a finding that the user ordered to act upon, and the model reported that it is done.
+/// Prefix of a finding that the user ordered the model to act on, if the model reported that it did.
 const WORKED_ON: &str = "worked on since: ";
 
-/// What fails because something is still missing, or is all that fails: until a check goes well.
+/// Failures that are expected, or the only ones left: outdated once a check passes.
 static EXPECTS_FAILURE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)\bfail(?:s|ing|ed|ure)? as (?:expected|intended)\b|\b(?:n['’]t|not) (?:yet )?(?:exist|been (?:written|implemented)|implemented) yet\b",
     r"|\bonly\b.{0,80}\b(?:failures?|errors?|warnings?|failing)\b.{0,40}\bremains?\b",
 ));
-/// A check found something, and the sentence does not say what: true until the check goes well.
+/// Says that a check found something, but not what: outdated once a check passes.
 static CHECK_FOUND: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)\b(?:checks?|lint(?:er)?|tests?|suite|build|typecheck|compiler|run)\b[^.]{0,40}\b(?:found|reports?|reported|flagged|surfaced|hit|shows?|showed)\b (?:[\w-]+ ){0,2}?(?:\d+|one|two|three|four|five|six|some|a few|several|a couple of|more|an?|another)(?: [\w-]+){0,3} (?:issues?|errors?|failures?|problems?)\W*$",
     r"|\b(?:test|lint|style|type|build|compile) (?:issues?|errors?|failures?|problems?) (?:surfaced|remain|came up|showed up)\W*$",
 ));
-/// What a failure calls for: until a check went well and the work was committed.
+/// Proposes a fix: outdated once a check passed and the work was committed.
 static PROPOSES_FIX: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?i)\bthe (?:right |correct |proper |simplest )?fix is to\b");
 
@@ -41,10 +41,10 @@ static LEFT_FOR_LATER: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)\b(?:leave|left|later|unrelated|pre-?existing|not (?:mended|fixed|addressed)|out of scope)\b",
 );
 
-/// Maximum bytes of a prompt that orders what a report found; a longer one is a task of its own.
+/// Maximum bytes of a prompt that orders what a report proposes; a longer one is a task of its own.
 const MAX_ORDER_BYTES: usize = 600;
 
-/// Drops what a later message of the model overtook, and marks defects that it changed since.
+/// Drops findings that a later message of the model overtook, and marks defects that were worked on since.
 pub(in crate::facts) fn drop_overtaken(history: &History, facts: &mut Vec<Fact>) {
     let messages = history.messages();
     let closing = closing_messages(messages);
@@ -66,7 +66,7 @@ fn is_finding(fact: &Fact) -> bool {
     fact.topic == Topic::Findings && fact.voice() == Voice::Model
 }
 
-/// The last message of the model in each turn; what it said before that, it said on the way.
+/// The last message of the model in each turn; its messages before that are interim remarks.
 fn closing_messages(messages: &[Message]) -> HashSet<usize> {
     let mut closing: HashSet<usize> = HashSet::new();
     let mut last = None;
@@ -81,7 +81,7 @@ fn closing_messages(messages: &[Message]) -> HashSet<usize> {
     closing
 }
 
-/// Drops what the report that ended a turn tells, and what was true only for the moment.
+/// Drops interim findings that their turn's report repeats, and what was true only for the moment.
 fn drop_passing(history: &History, closing: &HashSet<usize>, facts: &mut Vec<Fact>) {
     let messages = history.messages();
     let newest = messages.iter().rposition(speaks).unwrap_or(0);
@@ -101,8 +101,8 @@ fn drop_passing(history: &History, closing: &HashSet<usize>, facts: &mut Vec<Fac
     });
 }
 
-/// The mark of a defect whose file was changed and checked since, and of what an earlier summary says of a file that was
-/// changed since.
+/// The prefix of a defect whose files were changed and checked since, or of an earlier summary's finding
+/// about a file that was changed since.
 fn changed_since(fact: &Fact, evidence: &Evidence) -> Option<&'static str> {
     let changed = |it: &str| evidence.last_change(it, fact.message);
     let text = fact.text.as_str();
@@ -116,7 +116,7 @@ fn changed_since(fact: &Fact, evidence: &Evidence) -> Option<&'static str> {
         .then_some(FILE_CHANGED)
 }
 
-/// Drops what findings say of failures to come, of a fix that was committed and of a check that went well since.
+/// Drops what a later check or commit outdates: expected failures, proposed fixes, failed checks.
 fn drop_checked(
     check: Option<usize>,
     commit: Option<usize>,
@@ -138,13 +138,13 @@ fn drop_checked(
     });
 }
 
-/// Marks findings that tell defects and were ordered to be mended.
+/// Marks findings about defects that the user ordered to be fixed and the model reported as done.
 fn mark_carried_out(messages: &[Message], facts: &mut [Fact]) {
     let carried_out = carried_out_turns(messages);
     for fact in facts.iter_mut().filter(|it| is_finding(it)) {
         let said = sentences(&fact.text);
         let defects = said.iter().filter(|it| is_defect(it)).count();
-        // A report on the work may mention one in passing.
+        // A report on the work may mention a defect in passing.
         if defects > 0 && defects * 2 >= said.len() && carried_out.iter().any(|it| it.contains(&fact.message))
         {
             fact.text.reword(|it| format!("{WORKED_ON}{}", it.strip_prefix(CHANGED_SINCE).unwrap_or(it)));
@@ -156,7 +156,7 @@ fn prompts(messages: &[Message]) -> Vec<usize> {
     (0..messages.len()).filter(|it| messages[*it].is_prompt()).collect()
 }
 
-/// The turns that ended with a report, without the last, and what that says.
+/// The turns that ended with a report, except the last turn, each with the report's text.
 fn reported_turns(messages: &[Message]) -> Vec<(Range<usize>, String)> {
     let prompts = prompts(messages);
     let turns = prompts.windows(2).map(|it| it[0]..it[1]);
@@ -167,8 +167,8 @@ fn reported_turns(messages: &[Message]) -> Vec<(Range<usize>, String)> {
     turns.filter_map(reported).collect()
 }
 
-/// Whether a report tells what was found on the way to it, as far as that was true in the end: it has its names, and
-/// nothing was left for later.
+/// Whether a report covers a finding, which must leave nothing for later and have all its names in the
+/// report.
 fn is_told_by(report: &str, finding: &str) -> bool {
     let words = finding.split(|it: char| it.is_whitespace() || "`()[]\"'".contains(it));
     let mut names =
@@ -184,8 +184,7 @@ fn is_passing(sentence: &str) -> bool {
         || CUES.announce.is_in(&lower) && !CUES.fixed.is_in(&lower)
 }
 
-/// The turns of the model that the user answered with the order to carry out what it found, and that the next turn did
-/// according to its report.
+/// The turns whose findings the user ordered to be carried out, if the next turn reports that this was done.
 fn carried_out_turns(messages: &[Message]) -> Vec<Range<usize>> {
     let prompts = prompts(messages);
     let end = |turn: usize| prompts.get(turn + 1).copied().unwrap_or(messages.len());
@@ -221,7 +220,7 @@ fn is_defect(text: &str) -> bool {
     CUES.defect.is_in(&lower) && !CUES.fixed.is_in(&lower) && !text.starts_with(CHANGED_SINCE)
 }
 
-/// Of findings that say the same in other words, keeps the last. One of a later turn must say as much.
+/// Of findings that say the same in other words, keeps the last. One of a later turn must be about as long.
 fn drop_repeated(history: &History, facts: &mut Vec<Fact>) {
     let prompts = prompts(history.messages());
     let turn = |fact: &Fact| match fact.voice() {
@@ -253,7 +252,7 @@ fn drop_repeated(history: &History, facts: &mut Vec<Fact>) {
     facts.retain(|_| at.next().is_none_or(|it| !over.contains(&it)));
 }
 
-/// Words that tell what a text is about.
+/// Words that show what a text is about.
 pub(in crate::facts) fn content_words(text: &str) -> HashSet<String> {
     let words = text.split(|it: char| !it.is_alphanumeric() && it != '_');
     words.filter(|it| it.chars().count() > 3).map(str::to_lowercase).collect()

@@ -28,7 +28,7 @@ static STATE_OF_TREE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"|(?:^|[.!?;:] )\W*(?:the )?work(?:ing)?[ -]?tree(?:: | (?:currently |now )?)(?:has|contains|(?:is )?(?:clean|dirty))\b",
     r"|\b(?:is|are|was) (?:\w+ )?(?:ahead of|even with) `?(?:origin|upstream)\b|\b(?:status|branch): (?:is )?(?:already )?(?:ahead|up[ -]to[ -]date)\b",
 ));
-/// How a check ended at the time: true until one goes well.
+/// How a check ended at the time: true until one passes.
 static CHECK_FAILED: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)\b(?:latest|last|most recent|current) (?:[\w-]+ ){0,2}(?:suite|run|build|tests?)\b.{0,40}\b(?:failed|fails|failing|failures?|errors?)\b",
     r"|\btests? (?:is|are) (?:currently |still |now )?failing\b",
@@ -98,13 +98,13 @@ pub(super) fn says_remaining(text: &str) -> bool {
     CUES.remaining.is_in(&Lowercased::of(text))
 }
 
-/// Whether a sentence tells the state of work that is not finished.
+/// Whether a sentence describes the state of unfinished work.
 pub(super) fn states_the_moment(sentence: &str) -> bool {
     TEMPORARY_STATE.is_match(sentence)
         || CUES.unfinished.is_in(&Lowercased::of(sentence)) && polarity(sentence).is_none()
 }
 
-/// Drops statements that were true only at the time of the summary.
+/// Drops statements that were true only when they were made.
 pub(in crate::facts) fn drop_outdated(history: &History, facts: &mut Vec<Fact>) {
     let worked = last_work(history, facts);
     let evidence = Evidence::of(facts);
@@ -124,7 +124,7 @@ pub(in crate::facts) fn drop_outdated(history: &History, facts: &mut Vec<Fact>) 
         };
         let since = |last: Option<usize>| last.is_some_and(|it| it > fact.message);
         let (committed, checked) = (since(commit), since(check));
-        // Which check a finding of the model is about is not known.
+        // It is unknown which check a finding of the model is about.
         let checked = checked && fact.voice() == Voice::Summary;
         let over = |it: &str| committed && STATE_OF_TREE.is_match(it) || checked && CHECK_FAILED.is_match(it);
         let states = told_before && matches!(fact.topic, Topic::Findings | Topic::Errors);

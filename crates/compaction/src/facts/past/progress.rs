@@ -12,34 +12,35 @@ use crate::facts::work::paths::file_name;
 use crate::facts::{Fact, Topic, Voice};
 use history::{History, Kind, Message, Role};
 
-/// Files that are said to be done, and nothing else.
+/// A sentence that only says that files are done: `a.rs and b.rs are done`.
 static FILES_DONE: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)^\W*((?:[\w./@-]+\.[a-z][a-z0-9]{0,4}[`*]*(?:,? and |, |/| )[`*]*)+)(?:(?:is|are|now|all) )*(?:done|completed?|finished)[.!]?$",
 );
-/// A statement that all edits are made, and of what.
+/// A sentence that says that all edits, or all of one kind, are made: `All UI edits are in place`.
 static ALL_EDITS_DONE: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)^\W*all (?:of )?(?:the )?((?:[\w/-]+ ){0,2})(?:edits|changes|fixes|updates) (?:(?:are|is|have been|now) )*(?:done|in|in place|made|applied|completed?|finished)[.!]?$",
 );
-/// A statement that the whole plan is done, in a report.
+/// A sentence in a report that says that the whole plan is done.
 static ALL_STEPS_DONE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)^\W*all (?:of )?(?:(?:the|my|our|these) )?(?:(?:\d+|two|three|four|five|six|seven|eight|nine|ten|planned|requested|remaining|implementation) )*",
     r"(?:tasks|steps|todos|items|phases|subtasks)\b(?: (?:are|have been|were|is|now|successfully|marked))* (?:done|completed?|finished)(?: successfully)?(?:\W*$|[,;:—–]| and | - )",
 ));
-/// How a report begins that says the same of the work in hand: "I applied all changes", "All three are fixed", "Done."
+/// Opening of a report that says the same of the current work: "I applied all changes", "All are fixed",
+/// "Done."
 static WORK_DONE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)^\W*(?:(?:(?:i|we)(?:['’]ve| have)? )?(?:now |successfully )?(?:implemented|completed|finished|fixed|resolved|addressed|applied|made|added|updated)(?: and \w+)? all (?:[\w-]+ ){0,4}?(?:steps?|tasks?|items?|changes?|edits?|repairs?|fixes|findings?|issues?|comments?|points?|suggestions?|improvements?|them)\b",
     r"|(?:all|everything)(?: (?:of|the|my|our|these|those))*(?: [\w-]+){0,4}? (?:(?:are|is|were|have been|has been|now|successfully) )*(?:fixed|done|completed?|implemented|finished|applied|addressed|resolved|in place)\b",
     r"|(?:all )?done\b\W*(?:$|[.!]))",
 ));
-/// Words by which such a beginning claims less than all: "All but one are fixed", "All of these should be done".
+/// Words that make such an opening claim less: "All but one are fixed", "All of these should be done".
 static LIMITED: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)\b(?:but|except|besides|apart|needs?|should|must|can|cannot|could|will|would|to|not|never|be)\b|n['’]t\b",
 );
-/// Words by which such a report says that something is left over.
+/// Words by which such a report says that something is left.
 static LEFT: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)\b(?:waits?|waiting|still|except|later|postponed|deferred|skipped|unchanged|untouched|left (?:out|open|for|as))\b",
 );
-/// Steps that such a report does not close: delivery, what others do, what is for later.
+/// Steps that such a report does not close: delivery, steps of other people, steps for later.
 static NOT_WORK: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)^\W*(?:then |finally |also |need to |still )*(?:commit|push|merge|rebase|tag|deploy|release|publish)\b|\bgit (?:add|commit|push|tag|merge)\b",
     r"|\b(?:commit|push|merg)(?:e|ed|ing)? (?:and|the|all|it|to|them|this|these|changes|everything|yet)\b|\bpull requests?\b|\bprs?\b",
@@ -59,7 +60,7 @@ pub(super) struct Progress<'h> {
     all: Vec<(usize, Vec<String>)>,
     /// Reports that say that the whole plan is done.
     whole: Vec<usize>,
-    /// By the message of an earlier summary, the report that ends the work which goes on from it and says that all is done.
+    /// By message of a summary, the report that ends the work resumed from it and says that all is done.
     resumed: HashMap<usize, usize>,
     /// The files that the model announced to work on next, in order.
     turned: Vec<(usize, Vec<&'h str>)>,
@@ -103,7 +104,7 @@ impl<'h> Progress<'h> {
 
     /// The message in which a step that changes files was finished. `steps`: the paths in open steps, by file name.
     fn closed_at(&self, step: &Fact, evidence: &Evidence, steps: &HashMap<&str, Vec<&str>>) -> Option<usize> {
-        // A step of a later list was set after it.
+        // A step that was set after the report belongs to a later list.
         if let Some(report) = self.whole.iter().find(|it| **it > step.message && step.voice() == Voice::Model)
         {
             return Some(*report);
@@ -138,8 +139,8 @@ impl<'h> Progress<'h> {
     }
 }
 
-/// By the message of each summary, the report that ends the first turn behind it, if it says that all is done. A
-/// prompt between the two asks for something else, unless it says no more than "continue".
+/// By the message of each summary, the report that ends the first turn after it, if the report says that all
+/// is done. A prompt between the two may say no more than "continue": anything else is another request.
 fn resumed(messages: &[Message]) -> HashMap<usize, usize> {
     /// Number of sentences at the beginning of a report in which it may say so.
     const FIRST: usize = 2;
@@ -156,7 +157,7 @@ fn resumed(messages: &[Message]) -> HashMap<usize, usize> {
         let between = &messages[summary + 1..end];
         let same =
             between.iter().all(|it| it.kind != Kind::Summary && (!it.is_prompt() || is_trivial(&it.plain())));
-        // Behind a summary that was made within a turn, the report may come at once.
+        // After a summary that was made within a turn, the report may come at once.
         let worked = between.is_empty() || between.iter().any(|it| it.calls().next().is_some());
         let report = messages[end].plain();
         let says = sentences(&report).into_iter().take(FIRST).any(says_done);

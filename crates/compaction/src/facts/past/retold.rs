@@ -1,4 +1,4 @@
-//! Findings of earlier turns that a later reply of the model tells again or takes back: of a subject the newest stands.
+//! Findings of earlier turns that a later reply repeats or takes back: the newest on a subject counts.
 
 use std::collections::HashSet;
 
@@ -17,8 +17,8 @@ static WITHDRAWS: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"|я ошиб(?:ся|лась)|ich (?:lag falsch|habe mich geirrt)|je me suis trompée?|me equivoqué|我(?:之前)?(?:弄|搞|说|判断)错了|間違えていました|제가 틀렸",
 ));
 
-/// Drops questions to the user that a later request left behind, and findings of earlier turns whose names most of a
-/// later report tells again, or that the model took back.
+/// Drops questions to the user from earlier turns, findings whose names are mostly in a finding of a later
+/// turn, and findings that the model took back.
 pub(in crate::facts) fn drop_retold(history: &History, facts: &mut Vec<Fact>) {
     let messages = history.messages();
     let prompts: Vec<usize> = (0..messages.len()).filter(|it| messages[*it].is_prompt()).collect();
@@ -50,7 +50,7 @@ pub(in crate::facts) fn drop_retold(history: &History, facts: &mut Vec<Fact>) {
     });
     for (number, own) in taken_back {
         let before = all.iter().rev().filter(|it| facts[it.0].message < number).take(MAX_CANDIDATES);
-        // The newest that is about the same.
+        // The newest finding on the same subject.
         let meant =
             before.filter(|it| it.1.intersection(&own).count() >= 2).map(|it| facts[it.0].message).next();
         over.extend(all.iter().map(|it| it.0).filter(|it| Some(facts[*it].message) == meant));
@@ -63,7 +63,7 @@ pub(in crate::facts) fn drop_retold(history: &History, facts: &mut Vec<Fact>) {
 static HASH: AsciiFirstRegex =
     AsciiFirstRegex::new(r"( ?\()?\[?`?\b([0-9a-f]{7,40})\b`?\]?(?:\(https?://[^)\s]*\))?(\))?");
 
-/// Takes hashes of commits that were amended or rebased since out of what the model said: they lead nowhere.
+/// Removes the hashes of commits that were amended or rebased since from the model's findings.
 pub(in crate::facts) fn drop_lost_hashes(is_lost: impl Fn(&str) -> bool, facts: &mut [Fact]) {
     let lost = |found: &Captures| found[2].contains(|it: char| it.is_ascii_digit()) && is_lost(&found[2]);
     for fact in facts.iter_mut().filter(|it| it.topic == Topic::Findings && it.voice() == Voice::Model) {

@@ -28,7 +28,7 @@ impl StepIndex {
         out
     }
 
-    /// Whether one of them is the same step in other words.
+    /// Whether one of the steps is the same in other words.
     pub(in crate::facts) fn contains_similar(&self, text: &str) -> bool {
         if self.whole.contains(&text.to_ascii_lowercase()) {
             return true;

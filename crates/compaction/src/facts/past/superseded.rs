@@ -27,7 +27,7 @@ static TASKS: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)^\W*(?:task\s+#?|#)(\d+)\b|\btasks?:? ((?:#\d+(?:,? and |, | & )?)+)|\b[A-Z]+-\d+ \(#(\d+)\)|\(#(\d+)\):",
 );
 
-/// The state of a step behind its number or name, with the space around it.
+/// The status of a step after its number or name, with the space around it.
 static STATUS: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)\s*[:–-]\s*\**(pending|not started|in[ _]progress|blocked|unfixed)\b\**(?:\s*[:–-]\s*)?",
 );
@@ -74,10 +74,11 @@ fn verb(text: &str) -> String {
         .to_lowercase()
 }
 
-/// Updates or drops what earlier summaries state as current. `changed`: status changes of tasks created before.
+/// Updates or drops what earlier summaries state as current. `changed`: updates of tasks older than the
+/// history.
 pub(in crate::facts) fn drop_superseded(history: &History, changed: &[TaskUpdate], facts: &mut Vec<Fact>) {
     let past = outdated_summaries(history);
-    // What was the last request then is an earlier request now.
+    // The last request at that time is an earlier one now.
     for fact in facts.iter_mut().filter(|it| it.topic == Topic::Last && past.contains(&it.message)) {
         fact.topic = Topic::UserMessages;
     }
@@ -94,7 +95,7 @@ pub(in crate::facts) fn drop_superseded(history: &History, changed: &[TaskUpdate
         task.names.iter().for_each(|it| by_name.entry(it).or_default().push(task));
     }
     facts.retain(|fact| !is_superseded(fact, &by_name));
-    // Last message in which each word of a program ran.
+    // By word of a program's name, the last message in which the program ran.
     let mut runs: HashMap<String, usize> = HashMap::new();
     for (message, stems) in facts.iter().filter_map(programs_run) {
         for stem in stems {
@@ -105,7 +106,7 @@ pub(in crate::facts) fn drop_superseded(history: &History, changed: &[TaskUpdate
     facts.retain(|fact| {
         let step = from_verb(&fact.text).unwrap_or_default();
         let run = ["run ", "rerun ", "re-run "].iter().any(|it| step.to_lowercase().starts_with(it));
-        // A step that asks only for a run, all of which ran since.
+        // Dropped: a step that only asks for runs, all of which ran since.
         let only = run
             && is_open_in_summary(fact)
             && step.len() <= MAX_RUN_STEP_BYTES
@@ -138,7 +139,7 @@ pub(in crate::facts) fn drop_superseded(history: &History, changed: &[TaskUpdate
         });
     }
     stood.retain(|it| !it.text.is_empty());
-    // Facts are in the order of their messages after this: these are the newest of their summary.
+    // In front: the sort by message is stable, so they stay before the other facts of their summary.
     facts.splice(0..0, stood);
 }
 
@@ -150,7 +151,7 @@ fn apply_task_updates(changed: &[TaskUpdate], facts: &mut Vec<Fact>) -> Vec<Clos
         if !is_open_in_summary(fact) {
             return true;
         }
-        // Of several tasks the one that was set last, if all were.
+        // A step about several tasks changes once all of them did, to the status of the least finished.
         let of = |id: &str| last.get(id).copied().filter(|it| it.message > fact.message);
         let now: Option<Vec<&TaskUpdate>> = task_numbers(&fact.text).into_iter().map(of).collect();
         let now = now.unwrap_or_default().into_iter();
@@ -181,11 +182,11 @@ fn task_numbers(step: &str) -> Vec<&str> {
         .collect()
 }
 
-/// A step that is finished, without the state that the summary gave it and without its explanation.
+/// The text of a finished step, without its status and explanation from the summary.
 fn without_status(step: &str) -> String {
     let step = step.split_once(" — ").map_or(step, |it| it.0);
     match STATUS.captures(step).and_then(|it| Some((it.get(0)?, it.get(1)?))) {
-        // What was left of it.
+        // What follows such a status is what was left to do.
         Some((label, status)) if !status.as_str().eq_ignore_ascii_case("pending") => {
             step[..label.start()].to_owned()
         }
@@ -270,7 +271,7 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
 /// Whether a step was planned in a turn that ended with a report which leaves nothing open, and other requests were
 /// answered since: nobody speaks of it any more.
 fn is_left_behind(history: &History, answers: &[(usize, usize)], planned: usize) -> bool {
-    /// Requests that were answered since.
+    /// Minimum requests answered since.
     const SINCE: usize = 2;
     let Some((_, end)) = answers.iter().find(|it| (it.0..it.1).contains(&planned)) else { return false };
     let report = &history.messages()[*end];
@@ -289,7 +290,7 @@ fn is_request(message: &Message) -> bool {
 
 /// Whether a prompt is the text of a skill that the client put in the place of its slash command.
 fn is_skill_text(message: &Message) -> bool {
-    /// Bytes in which it says so.
+    /// Characters at its beginning in which it says so.
     const HEAD: usize = 400;
     let text = message.plain();
     text.starts_with("# ") && clip(&text, HEAD).0.to_lowercase().contains("\nuse this skill ")
@@ -312,7 +313,7 @@ const MAX_QUESTION_BYTES: usize = 120;
 pub(in crate::facts) fn replace_answered_goal(history: &History, facts: &mut Vec<Fact>) {
     let goal = facts.iter().filter(|it| it.topic == Topic::Goal).map(|it| it.message).min();
     let Some(at) = last_answered(history).filter(|it| goal.is_some_and(|goal| goal < *it)) else { return };
-    // A question is answered in passing; a slash command is none.
+    // A short question is answered in passing. `asks` also accepts slash commands, which are tasks.
     let question = |it: &str| asks(it) && !it.starts_with('/') && it.len() <= MAX_QUESTION_BYTES;
     let messages = history.messages();
     let reply = |it: &Fact| it.text.len() <= MAX_REPLY_BYTES && is_answer(messages, it.message);
@@ -372,7 +373,7 @@ fn is_record(message: &Message) -> bool {
 /// to the request before it.
 fn last_report(messages: &[Message], replies: impl Fn(usize) -> bool) -> Option<usize> {
     let mut asked = false;
-    // Whether the next message that is not the model's own is a prompt.
+    // Whether the next message by the model or a person is a prompt.
     let mut next = false;
     for (number, message) in messages.iter().enumerate().rev() {
         if is_asked(message) {
@@ -397,18 +398,18 @@ pub fn question_answered(history: &History) -> Option<usize> {
     let after = history.messages().iter().enumerate().skip(last + 1);
     let first = after.skip_while(|it| it.1.role != Role::Assistant).map(|it| it.0).next()?;
     let (asked, answer) = (&history.messages()[last], &history.messages()[first]);
-    // Who asks back has not answered.
+    // A counter-question is not an answer.
     let answers = is_report(answer) && !is_question(&answer.plain());
     (is_question(&asked.plain()) && answers).then_some(first)
 }
 
-/// The reply that ends the session: nothing follows it, it calls no tool, asks nothing, and announces or leaves open no
-/// step. It answered what was asked, unless it is short, nothing was done for it, and it does not say that it is done.
+/// The reply that ends the session: nothing follows it, it calls no tool, asks nothing, and announces or
+/// leaves open no step. A short reply counts only after tool calls, or if it says that the work is done.
 pub fn final_answer(history: &History) -> Option<usize> {
     last_reply(history).filter(|at| !leaves_open(&text_of_model(&history.messages()[*at])))
 }
 
-/// As [`final_answer`], with what it may leave open or ask.
+/// As [`final_answer`], but the reply may leave something open, or ask if it is long enough for a report.
 pub fn last_reply(history: &History) -> Option<usize> {
     let messages = history.messages();
     let at = messages.iter().rposition(|it| it.role != Role::System && !is_record(it))?;
@@ -433,20 +434,20 @@ pub fn answers(history: &History) -> Vec<(usize, usize)> {
     // The last message of the model, and whether it calls tools.
     let (mut asked, mut said, mut last, mut works) = (Vec::new(), None, 0, false);
     for (number, message) in messages.iter().enumerate() {
-        // Of the prompts that a compaction kept, the replies are gone; all but the last were answered.
+        // The replies to prompts that a compaction kept are gone; all but the last prompt were answered.
         if message.kind == Kind::Summary {
             asked.drain(..asked.len().saturating_sub(1));
         }
         // Praise ends a request, too.
         let request = is_request(message);
         if request || message.is_prompt() && is_praise(&message.plain()) {
-            // A turn that was cut off in the middle of the work answers nothing, and options only ask.
+            // A turn cut off in its work answers nothing, nor do options from which the prompt chooses one.
             let answers = |it: &usize| {
                 !chooses_option(message, &messages[*it])
                     && (!works || *it == last && is_report(&messages[*it]))
             };
             if let Some(answer) = said.take().filter(answers) {
-                // Who asks back has done nothing yet, but may have answered a question.
+                // A reply that asks back has done nothing yet, but may have answered a question.
                 let open = asks_back(&text_of_model(&messages[answer]));
                 let over = |it: &mut usize| !open || is_question(&messages[*it].plain());
                 out.extend(asked.extract_if(.., over).map(|it| (it, answer)));
@@ -460,11 +461,11 @@ pub fn answers(history: &History) -> Vec<(usize, usize)> {
     out
 }
 
-/// The message behind the second to last of the prompts with which a compacted history begins: the replies were removed,
-/// and all but the last were answered. Where no summary stands behind them, what the client puts before the first prompt
-/// of a session does.
+/// For a compacted history that begins with several prompts, the message after the second to last: the
+/// replies were removed, and all but the last were answered. The prompts are known to be such by a summary
+/// after them, or else by the context that the client puts before the first prompt of a session.
 fn answered_before_summary(messages: &[Message]) -> Option<usize> {
-    /// As many are not typed before the first reply.
+    /// Nobody types this many prompts before the first reply.
     const MANY: usize = 3;
     let end = messages.iter().position(|it| it.kind == Kind::Summary || it.role == Role::Assistant)?;
     let begins = &messages[..end];

@@ -1,4 +1,4 @@
-//! The plan that the user approved and that the model carries out: what is left to do, in more detail than its steps.
+//! The approved plan that the model is carrying out: what is left to do, in more detail than its steps.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::facts::{Fact, Topic, input_of};
 use history::tools::{self, Meaning};
 use history::{History, Kind, Message, Role};
 
-/// Characters that are told of a plan.
+/// Maximum characters of a plan that are kept.
 pub(in crate::facts) const CHARS: usize = 6_000;
 
 /// A prompt that only says that the work may begin.
@@ -23,18 +23,19 @@ static GO_AHEAD: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?: (?:it|this|that|these|them|the|plan|changes|fixes|ahead|for|with|now|all|everything|implement(?:ing|ation)|building))*\W*$",
 ));
 
-/// What a message is called that proposes what to do.
+/// Words in the title of a message that proposes what to do.
 static PLAN: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?i)\b(?:design|implementation|plan|proposal|proposed|refactor(?:ing)?|steps)\b");
 
-/// A plan, where it stands and where the user approved it.
+/// A plan, the message that contains it, and the one that approves it.
 struct Plan {
     message: usize,
     approved: usize,
     text: String,
 }
 
-/// Reads the plan that is carried out. It replaces that of an earlier summary, and the finding that tells it in short.
+/// Reads the plan that is being carried out. It replaces the plan of an earlier summary, and the finding that
+/// is a short form of the same message.
 pub(in crate::facts) fn read(history: &History, facts: &mut Vec<Fact>) {
     let over = |at: usize| last_answered(history) > Some(at) || final_answer(history) > Some(at);
     let Some(plan) = last(history.messages()).filter(|it| !over(it.approved)) else {
@@ -50,10 +51,10 @@ pub(in crate::facts) fn read(history: &History, facts: &mut Vec<Fact>) {
 /// The plan that was approved last.
 fn last(messages: &[Message]) -> Option<Plan> {
     let mut found = None;
-    // Of calls that present a plan, where they stand.
+    // By call id: message and text of the plan that a call presents.
     let mut presented: HashMap<&str, (usize, String)> = HashMap::new();
     let mut said: Option<usize> = None;
-    // Whether the turn changed files: then what it says is a report.
+    // Whether the turn changed files: then the model's message is a report, not a proposal.
     let mut changed = false;
     for (number, message) in messages.iter().enumerate() {
         for call in message.calls() {
@@ -93,21 +94,21 @@ fn last(messages: &[Message]) -> Option<Plan> {
 
 /// Whether a message is long and lists what is to be done.
 fn is_proposal(text: &str) -> bool {
-    /// Bytes: less is told whole as a finding.
+    /// A shorter text is kept whole as a finding. Bytes.
     const LONG: usize = 600;
     const ITEMS: usize = 3;
     let is_item = |it: &&str| it.trim_start().starts_with('|') || without_markers(it).len() < it.trim().len();
     text.len() > LONG && text.lines().filter(is_item).count() >= ITEMS
 }
 
-/// Whether the first line or a heading calls it a plan.
+/// Whether the first line or a heading calls a text a plan.
 fn is_called_plan(text: &str) -> bool {
     let mut heads = text.lines().map(str::trim).filter(|it| !it.is_empty());
     let first = heads.next().unwrap_or_default();
     PLAN.is_match(first) || heads.any(|it| it.starts_with(['#', '*']) && PLAN.is_match(clip(it, 80).0))
 }
 
-/// Whether a prompt does nothing but let the model do what it proposed.
+/// Whether a prompt only tells the model to carry out what it proposed.
 fn approves(prompt: &str, proposal: &str) -> bool {
     /// Characters.
     const SHORT: usize = 60;

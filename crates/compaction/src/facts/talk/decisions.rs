@@ -12,10 +12,10 @@ use crate::facts::{Detail, Fact, Topic};
 use history::Message;
 use std::borrow::Cow;
 
-/// Maximum characters of a prompt that answers the model's question if it says yes or no or chooses.
+/// Maximum characters of a prompt that answers the model's question by a yes, a no or a choice.
 pub(super) const MAX_ANSWER_CHARS: usize = 240;
 
-/// Maximum bytes of a prompt that answers a question whatever it says.
+/// A prompt of at most this many bytes answers a question whatever it says.
 pub(in crate::facts) const MAX_REPLY_BYTES: usize = 60;
 
 /// Maximum characters of an answer that begins with a yes.
@@ -31,7 +31,7 @@ static OFFERED_OPTION: AsciiFirstRegex = AsciiFirstRegex::new(
 static RECOMMENDED: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?im)^\W*(?:my recommendation(?: is)?|i(?:['’]d| would)? (?:strongly )?(?:recommend|suggest|go with))[:\s*]+(?:option |approach )?(?-i:([1-9A-H]))\**\s*(?:$|[.,:;—–(-])",
 );
-/// The model is to go on, which chooses between no alternatives.
+/// The user tells the model to go on, which chooses none of the alternatives.
 static GO_ON: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)^\W*(?:please )?(?:proceed|continue|go on)\W*$");
 /// The model offers to do something.
 static OFFER: AsciiFirstRegex =
@@ -41,11 +41,11 @@ pub(super) static OPEN_INVITATION: AsciiFirstRegex = AsciiFirstRegex::new(concat
     r"(?i)\b(?:any|some)(?:thing|where) (?:else|more)\b|\bwhat(?:'s|’s| is| comes)? (?:next|else)\b|\b(?:how|what) (?:else )?can i (?:help|do)\b",
     r"|\bwhat would you like(?: me)? to (?:do|work)\b|\bother (?:questions|requests|changes)\b",
 ));
-/// An order to find something out, which leaves it open.
+/// An order to find something out, which decides nothing.
 static ASKS_WHETHER: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)^\W*(?:please )?(?:check|verify|confirm|review|see|assess|evaluate|determine)\b.*\bwhether\b",
 );
-/// The user complains about what was done, or tells what he did, which decides nothing.
+/// The user complains about what was done, or says what they did themselves, which decides nothing.
 static COMPLAINS: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)^\W*i (?:actually )?already (?:clicked|committed|did|fixed|made|merged|pushed|ran|sent|tested)\b|\b(?:(?:i|we) (?:didn['’]?t|did not|never) (?:tell|ask|want|say|said|asked|told)|not what (?:i|we) (?:asked|said|meant|wanted))\b",
 );
@@ -56,16 +56,16 @@ static PUZZLED: AsciiFirstRegex = AsciiFirstRegex::new(
 /// The beginning of a counter-question.
 static DOUBT_START: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?i)^\W*(?:q:|(?:ok(?:ay)?|but|so|and|hm+|mh+|mm+)\b)");
-/// A question without a question mark within a sentence.
+/// Beginning of a question in the middle of a sentence, without a question mark.
 static QUESTION_WITHIN: AsciiFirstRegex = AsciiFirstRegex::new(
     r"\bIs there\b|\bAre there\b|(?i)\b(?:is there (?:like )?an?|do you (?:think|know|suggest)|can you (?:check|look|explain|reconsider))\b",
 );
 
-/// A question in Chinese without its mark.
+/// A Chinese question without a question mark.
 static CHINESE_QUESTION: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?:什么|怎么样?|如何|多少|吗|呢|哪.{0,3})\W*$|^\W*(?:什么|为什么|怎么|如何|哪)");
 
-/// The last question of a text, which its options may follow.
+/// The question that a text ends with.
 fn last_question(text: &str) -> Option<&str> {
     let tail = clip_end(text, 4_000);
     // Options may follow the question, but not more than a sentence of prose.
@@ -83,7 +83,8 @@ fn last_question(text: &str) -> Option<&str> {
     None
 }
 
-/// The sentence before options of which the model recommends one, which asks whether that is taken, with the option.
+/// Of a list of options of which the model recommends one: the sentence before the list, which serves as the
+/// question, and the recommended option.
 fn recommended(text: &str) -> Option<(&str, String)> {
     let tail = clip_end(text, 4_000);
     let options: Vec<_> = OFFERED_OPTION.find_iter(tail).collect();
@@ -92,7 +93,7 @@ fn recommended(text: &str) -> Option<(&str, String)> {
     Some((sentences(&tail[..first.start()]).pop()?, option(tail, wanted)?))
 }
 
-/// The question with which a message of the model ends, or that its recommendation asks.
+/// The question with which a message of the model ends, or that [`recommended`] finds.
 pub(super) fn closing_question(text: &str) -> Option<&str> {
     last_question(text).or_else(|| recommended(text).map(|it| it.0))
 }
@@ -116,7 +117,7 @@ pub(super) fn read_decisions(
     let short = whole.chars().count() <= MAX_ANSWER_CHARS;
     let before = before.map(text_of_model).unwrap_or_default();
     let lower = Lowercased::of(whole);
-    // Prose may follow an offer, which a bare yes or no answers even so.
+    // A bare yes or no answers an offer even if prose follows the offer.
     let bare = is_choice(whole) && (CUES.approve.is_in(&lower) || CUES.refuse.is_in(&lower));
     let offers = |it: &&str| OFFER.is_match(it) && is_question(it);
     let offer = || sentences(clip_end(&before, 4_000)).into_iter().rfind(offers);
@@ -179,13 +180,13 @@ pub(super) fn read_decisions(
 static OF_SECTION: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?i)\b(?:so far|section|looks?|right|good|sense|match|works?|ok(?:ay)?)\b");
 
-/// A short question with the sentence before it, which says what it is about; if it has a line of its own and asks
-/// whether a section is right, with the heading of that.
+/// A short question, preceded by the sentence before it, which says what it is about. A question on a line of
+/// its own that asks whether a section is right is preceded by the section's heading.
 fn in_context<'a>(text: &str, question: &'a str) -> Cow<'a, str> {
-    /// Characters of a question that says what it is about.
+    /// A question of at least this many characters says itself what it is about.
     const LONG: usize = 45;
     const LEAD_CHARS: usize = 160;
-    /// Words of a sentence that says something.
+    /// Minimum words of the sentence before it.
     const WORDS: usize = 4;
     let Some(at) = text.rfind(question).filter(|_| question.chars().count() < LONG) else {
         return question.into();
@@ -199,7 +200,7 @@ fn in_context<'a>(text: &str, question: &'a str) -> Cow<'a, str> {
         || OF_SECTION.is_match(question).then(|| above.lines().rev().find(|it| is_heading(it.trim())));
     let lead = beside.or_else(|| section().filter(|_| line.trim().is_empty()).flatten());
     let lead = lead.map(|it| without_bold(clip(without_markers(it), LEAD_CHARS).0));
-    // An arrow stands before the answer, and a colon before a list.
+    // In the summary, an arrow separates the question from the answer, and a colon introduces a list.
     match lead.filter(|it| !it.contains(" → ") && !it.ends_with(':')) {
         Some(lead) => format!("{lead} … {question}").into(),
         None => question.into(),
@@ -212,7 +213,7 @@ fn is_heading(line: &str) -> bool {
     (bold || line.starts_with('#')) && !line.trim_end_matches('*').ends_with(':')
 }
 
-/// What the last option of a message is that has a letter or number.
+/// The text of the last option in a message that has the letter or number `wanted`.
 fn option(message: &str, wanted: &str) -> Option<String> {
     let is_wanted = |it: &str| it.eq_ignore_ascii_case(wanted);
     let offered = OFFERED_OPTION.captures_iter(message).filter(|it| is_wanted(&it[1])).last()?;

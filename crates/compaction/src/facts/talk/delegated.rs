@@ -1,4 +1,4 @@
-//! What other models report back to which the model handed work.
+//! The reports of sub-agents to which the model delegated work.
 
 use std::collections::HashMap;
 
@@ -10,9 +10,9 @@ use crate::facts::voice::ModelTopic;
 use history::tools::{Meaning, meaning};
 use history::{History, Message, Role};
 
-/// How the answer of a client begins that only says that the other model works now.
+/// Prefixes of the outputs that only say that a sub-agent was started.
 const LAUNCHED: [&str; 2] = ["Async agent launched", "Spawned successfully"];
-/// Bytes of a report that says something.
+/// A shorter report says too little. Bytes.
 const MIN_BYTES: usize = 200;
 const MAX_REPORTS: usize = 4;
 const MAX_CHARS: usize = 400;
@@ -49,12 +49,12 @@ pub(super) fn read(history: &History) -> Vec<Fact> {
     facts
 }
 
-/// A report without what Claude Code puts behind it for the model.
+/// A report without the lines that Claude Code appends for the model: `agentId: …`.
 fn without_receipt(text: &str) -> &str {
     text.rfind("agentId: ").filter(|at| text.len() - at < 400).map_or(text, |at| text[..at].trim_end())
 }
 
-/// The report in a notice of the client that work in the background is done (Claude Code).
+/// The report in Claude Code's notification that a background task is done.
 fn notified(message: &Message) -> Option<String> {
     let notice = message.role == Role::User && !message.is_prompt();
     let text =

@@ -28,14 +28,14 @@ use report::{
 
 const MIN_FINDING_CHARS: usize = 40;
 
-/// How sentences begin that mean nothing if they are short: "No output yet.", "Agreed."
+/// Openings of sentences that say nothing if they are short: "No output yet.", "Agreed."
 static FILLER: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)^\W*(?:no|not|nothing|still|yes|ok|okay|sure|agreed|understood|got it|thanks?|thank you|great|perfect|good|right",
     r"|hello|hi|of course|certainly|sorry|i can help|i(?:'|’)?d be happy|happy to)\b",
 ));
-/// Sentences of [`FILLER`] that may be findings if they are longer.
+/// The openings of [`FILLER`] that can begin a finding of more than three words: "Nothing was pushed yet."
 static NEGATIVE: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)^\W*(?:no|not|nothing|still)\b");
-/// A prompt that only asks to go on with what was asked before.
+/// A prompt that only asks to continue the earlier work.
 static RESUMES: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)^\W*(?:(?:please|pls|ok(?:ay)?|yes|now|sorry)\W+)*(?:continue|resume|carry on|go on|keep going|proceed|pick (?:it )?up)",
     r"(?:,? (?:please|(?:(?:with|from) )?(?:(?:the|this|that|our|your) )?(?:(?:previous|last|old) )?(?:session|work|conversation|task)",
@@ -44,14 +44,14 @@ static RESUMES: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 /// Placeholder of an image (Claude Code).
 static IMAGE: AsciiFirstRegex = AsciiFirstRegex::new(r"\[Image(?: #\d+)?\]");
 
-/// Reads the conversation. `goal`: whether the goal is known already.
+/// Reads the conversation. `goal`: whether an earlier summary already states the goal.
 pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
     let mut facts = Vec::new();
     let messages = history.messages();
     let mut said: Option<usize> = None;
     // The model's last message, until the user answers it: a question is answered once.
     let mut fresh: Option<usize> = None;
-    // Where the facts of that message begin, until its conclusion is read.
+    // Index of the first fact from that message, until its conclusion is read.
     let mut since: Option<usize> = None;
     let mut last: Option<usize> = None;
     let mut started = goal;
@@ -69,7 +69,7 @@ pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
                     facts.extend(prompt_fact(Topic::UserMessages, number, &prompt, part));
                 }
                 for part in prompt.requests() {
-                    // Clients join consecutive prompts: each part is looked at separately.
+                    // Clients join consecutive prompts into one message, so each part is checked separately.
                     if bare || !is_trivial(part) {
                         facts.extend(prompt_fact(Topic::Requests, number, &prompt, part));
                         if !goal {
@@ -121,7 +121,7 @@ pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
     facts
 }
 
-/// Whether a prompt is so short that it is a request only together with the question before it: `local`, `A and B`.
+/// Whether a prompt is so short that only the question before it makes it a request: `local`, `A and B`.
 fn is_choice(prompt: &str) -> bool {
     /// Maximum words.
     const WORDS: usize = 3;
@@ -132,8 +132,8 @@ fn prompt_fact(topic: Topic, number: usize, prompt: &Prompt, part: &str) -> Opti
     Some(Fact::from_user(topic, number, prompt.quote(part.trim())?, Detail::None))
 }
 
-/// A step that the model announced last and the user forbade at once: tried and given up, with the reason. What it
-/// announced before that, it gave up by itself.
+/// Records a step that the model announced in its last message and the user forbids in the reply, as tried
+/// and given up. Announcements in earlier messages do not count: those the model dropped by itself.
 fn read_objection(number: usize, prompt: &str, before: &[Message], facts: &mut Vec<Fact>) {
     let Some(no) = sentences(prompt).first().copied().filter(|it| polarity(it) == Some(Polarity::Forbid))
     else {
@@ -196,13 +196,13 @@ pub(in crate::facts) fn is_trivial(text: &str) -> bool {
         }
 }
 
-/// Whether a prompt says nothing at all: a greeting, or an incomplete slash command.
+/// Whether a prompt requests nothing at all: a greeting, or a slash command without arguments.
 pub(in crate::facts) fn is_empty_prompt(text: &str) -> bool {
     let text = text.trim();
     is_one_of(&GREETINGS, text) || text.starts_with('/') && is_trivial(text)
 }
 
-/// Statements of the model about its work: findings, approaches given up, code without tests.
+/// Reads the model's findings, the approaches that it gave up, and the code that it calls untested.
 fn read_statements(number: usize, plain: &str, facts: &mut Vec<Fact>) {
     let mut model = |topic: ModelTopic, text: &[&str]| {
         facts.push(Fact::from_model(topic, number, join_sentences(text, 300)))
@@ -245,22 +245,22 @@ fn is_narration(lower: &Lowercased) -> bool {
     CUES.announce.is_in(lower) || CUES.narration.is_in(lower)
 }
 
-/// The conclusion of the model's last message when the user writes again. It replaces the findings from single
-/// sentences of that message, which are among the facts from `start` on. `refused`: the user begins with a no, so that
-/// what the model advised is no result.
+/// Adds the conclusion of the model's message `number`, in place of the findings from single sentences of the
+/// message, which are among the facts from index `start` on. `refused`: the user's reply begins with a no, so
+/// the model's recommendations are left out.
 fn read_conclusion(number: usize, plain: &str, refused: bool, start: usize, facts: &mut Vec<Fact>) {
     let plain = without_closing_questions(plain);
     let advice = |it: &str| refused && CUES.recommends.is_in(&Lowercased::of(it));
     let text = without_sentences(&shortened(&lines(plain), 600), advice).trim().to_owned();
-    // A line that ends with a colon announces a step that was taken since.
+    // A text that ends with a colon announces a step that was taken since.
     if text.chars().count() >= MIN_FINDING_CHARS && !text.ends_with(':') && is_informative(plain) {
         withdraw_findings(number, start, facts);
         facts.push(Fact::from_model(ModelTopic::Findings, number, text));
     }
 }
 
-/// The points of the numbered list in the model's message `number` if the user's answer refers to them by number: none
-/// of it can be understood without them.
+/// The items of the last numbered list in the model's message `number`, if the user's reply refers to them by
+/// number: without them the reply means nothing.
 fn referred_items(number: usize, plain: &str, prompt: &str) -> Vec<Fact> {
     const MAX_ITEMS: usize = 9;
     const MAX_CHARS: usize = 300;
@@ -286,13 +286,13 @@ fn referred_items(number: usize, plain: &str, prompt: &str) -> Vec<Fact> {
     if list.len() > 1 { list } else { Vec::new() }
 }
 
-/// Whether a sentence says that something was found or done, and not what.
+/// Whether a sentence says that something was found or done, but not what.
 fn is_hollow(sentence: &str, lower: &Lowercased) -> bool {
     let names = |c: char| c.is_ascii_digit() || "`:/_\"“".contains(c);
     CUES.hollow.is_in(lower) && !sentence.contains(names)
 }
 
-/// Removes the findings of a message from the facts from `start` on.
+/// Removes the findings of a message from `facts[start..]`.
 fn withdraw_findings(number: usize, start: usize, facts: &mut Vec<Fact>) {
     facts.extract_if(start.., |it| it.topic == Topic::Findings && it.message == number).for_each(drop);
 }
@@ -304,7 +304,7 @@ fn supersedes_proposal(prompt: &str) -> bool {
     sentences(prompt).first().is_some_and(withdraws)
 }
 
-/// Whether a text says more than what the model is about to do and that it understood.
+/// Whether a text says more than that the model understood and what it is about to do.
 fn is_informative(text: &str) -> bool {
     let idle = |it: &&str| {
         let short = it.chars().count() < 40 && !it.contains(|c: char| c.is_ascii_digit() || c == '`');
@@ -316,7 +316,7 @@ fn is_informative(text: &str) -> bool {
             || is_hollow(it, &lower)
             || short && bare && FILLER.is_match(it)
     };
-    /// A longer message says something beside that.
+    /// A longer message says more than that there is no news. Characters.
     const NO_NEWS: usize = 300;
     let sentences = sentences(text);
     let says_nothing = |it: &&str| CUES.no_news.is_in(&Lowercased::of(it)) && it.chars().count() < 40;
@@ -332,10 +332,11 @@ fn says_unfinished(sentence: &str) -> bool {
     !is_question(sentence) && !heading && CUES.unfinished.is_in(&lower) && !CUES.finished.is_in(&lower)
 }
 
-/// The state of the work at the end of `region`: the last message of the model there, unless the user wrote after it. What
-/// it announced and what stands behind the region says by itself is left out.
+/// The state of the work at the end of `region`: the model's last message there, unless a prompt follows it
+/// in the region. Left out are announcements once a tool has answered, and mere remarks if the turn goes on
+/// after the region.
 pub fn last_step(history: &History, region: &std::ops::Range<usize>) -> Option<Fact> {
-    /// Where the same turn goes on behind the region, a shorter remark tells nothing. Characters.
+    /// Minimum characters of a remark worth keeping where the same turn goes on after the region.
     const REMARK: usize = 40;
     let messages = history.messages();
     let covered = messages.get(region.clone())?;
@@ -350,9 +351,9 @@ pub fn last_step(history: &History, region: &std::ops::Range<usize>) -> Option<F
     (!text.is_empty() && !over).then(|| Fact::from_model(ModelTopic::Current, at, text))
 }
 
-/// The state of the work according to message `at`; what it announces is over once a tool answered. A short answer that
-/// a tool delivers comes after what the model said before it. `at_end`: nothing else tells what is being done, so that
-/// an announcement does.
+/// The state of the work according to message `at`, without its announcements if a tool output follows. A
+/// short answer delivered by a tool call is put after what the model said before it. `at_end`: nothing later
+/// says what is being done, so announcements are kept if there is nothing else.
 fn state_at(messages: &[Message], at: usize, at_end: bool) -> String {
     let mut text = text_of_model(&messages[at]);
     if delivers(&messages[at]) && text.len() <= MAX_ANSWER_CHARS {
@@ -392,14 +393,14 @@ fn read_end(history: &History, last: Option<usize>, said: Option<usize>, facts: 
             facts.push(fact(ModelTopic::Asked, asked_once));
         } else if !OPEN_INVITATION.is_match(asked) && !prompts.iter().any(|it| replies_to(asked, &it.whole()))
         {
-            // The user asked for something else.
+            // The user asked for something else instead of answering.
             facts.push(fact(ModelTopic::Asked, format!("unanswered question to the user: {asked_once}")));
         }
     }
-    // What it announced is over once it called more tools.
+    // Tool calls after the message may have carried out what it announced.
     let worked = messages[said + 1..].iter().any(|it| it.calls().next().is_some());
     let current = state_at(messages, said, !worked);
-    // On a later request, what it said before is no step of that.
+    // If those calls serve a later request, the message before it is a finding, not the current step.
     let found = |it: &Fact| it.topic == Topic::Findings && it.message == said;
     let topic = match worked && last.is_some_and(|it| it > said) {
         true => Some(ModelTopic::Findings).filter(|_| !facts.iter().any(found)),

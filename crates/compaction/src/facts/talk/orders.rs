@@ -13,7 +13,7 @@ use crate::facts::{Detail, Fact, Polarity, Topic};
 /// Maximum characters of a rule; of a longer sentence, the clause with the cue is taken.
 pub(in crate::facts) const MAX_RULE_CHARS: usize = 420;
 
-/// The beginning of a question without a question mark. `do it` and `can you` are orders.
+/// How a question without a question mark begins. `do it` and `can you` are orders, so they are not listed.
 pub(in crate::facts) static QUESTION_START: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)^\W*(?:(?:and|but|so|also|then|ok(?:ay)?|wait),? )?(?:(?:do|does|did|have|has|are|were|should) (?:we|you|i|they|these|those|there)",
     r"|(?:does|did|has|is|was|will|would|should|can|could) (?:it|this|that|there|the|i|we|they)",
@@ -102,17 +102,17 @@ pub(in crate::facts) fn rule_topic(sentence: &str, polarity: Polarity) -> Topic 
     if is_standing_rule(sentence, polarity) { Topic::Constraints } else { Topic::Directives }
 }
 
-/// Whether a rule is for one request only: "for this question, only explain". Not one that may hold for longer, nor a
-/// list of rules.
+/// Whether a rule is for one request only: "for this question, only explain". False if it may hold for
+/// longer, or is a list of rules.
 pub(in crate::facts) fn for_one_request(rule: &str) -> bool {
     let plain = without_quotations(rule);
     let lower = Lowercased::of(&plain);
     CUES.once.is_in(&lower) && !CUES.lasting.is_in(&lower) && !rule.trim().contains([';', '；', '\n'])
 }
 
-/// Whether a rule holds beyond the task at hand: an order may, a report or a requirement of the product does not.
+/// Whether a rule holds beyond the task at hand. An order can; a report or a product requirement does not.
 fn is_standing_rule(sentence: &str, polarity: Polarity) -> bool {
-    /// A longer sentence that begins with "no" is a report. Bytes.
+    /// A longer sentence with the cue "no" reports rather than forbids. Bytes.
     const SHORT: usize = 80;
     let plain = without_quotations(sentence);
     let lower = Lowercased::of(&plain);
@@ -143,7 +143,7 @@ fn is_standing_rule(sentence: &str, polarity: Polarity) -> bool {
         return true;
     }
     let clause = before.rsplit([',', ';', ':', '.', '(', '*']).next().unwrap_or_default();
-    // A cue may begin with what ends the clause before it.
+    // A cue may begin with the semicolon that ends the clause before it.
     let clause = if from.starts_with(';') { "" } else { clause };
     // "No longer need" is a decision.
     let free = from.trim_start().starts_with("no longer need");
@@ -163,8 +163,8 @@ fn without_quotations(text: &str) -> std::borrow::Cow<'_, str> {
     parts.map(|(at, it)| if at % 2 == 0 { it } else { " " }).collect::<String>().into()
 }
 
-/// For each part of a prompt, the offsets where a speaker begins and whether that is the user. A part that contains a
-/// transcript, `[12] assistant: …`, holds much that the user did not say.
+/// For each part of a prompt, the byte offsets at which a speaker begins, and whether the speaker is the
+/// user. A pasted transcript, `[12] assistant: …`, holds much that the user did not say.
 fn speakers(parts: &[Cow<'_, str>]) -> Vec<Vec<(usize, bool)>> {
     let mut user = true;
     let mut marks = 0;
@@ -193,7 +193,7 @@ fn speakers(parts: &[Cow<'_, str>]) -> Vec<Vec<(usize, bool)>> {
     if marks < 2 { parts.iter().map(|_| vec![(0, true)]).collect() } else { out }
 }
 
-/// Whether a question stands before the document in a prompt: then it gives no orders.
+/// Whether a question precedes the document in a prompt: a document that is asked about gives no orders.
 fn is_asked_about(stretches: &[(Stretch, &str)]) -> bool {
     let document = stretches.iter().position(|it| it.0 == Stretch::Document);
     document.is_some_and(|at| stretches[..at].iter().any(|it| it.1.contains(['?', '？'])))
@@ -203,7 +203,7 @@ fn is_asked_about(stretches: &[(Stretch, &str)]) -> bool {
 fn sentences_of<'p>(prompt: &'p Prompt) -> Vec<(&'p str, Stretch, &'p str)> {
     let speakers = speakers(prompt.parts());
     let of_part = |(part, turns): (&'p Cow<'_, str>, &Vec<(usize, bool)>)| {
-        // Codex: what a reviewing model found.
+        // Codex: the findings of a reviewing model.
         if part.trim_start().starts_with("<user_action>") {
             return Vec::new();
         }
@@ -251,7 +251,7 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut V
         let bounded = plan.is_some_and(|it| it.part_at(part, sentence) == PlanPart::Bounds);
         let briefs = document && plan.is_some_and(|it| it.briefs);
         let in_list = (briefs && !bounded || stretch == Stretch::Typed) && is_listed_rule(part, sentence);
-        // A cue within a quotation: `It says "never block".`
+        // A quoted cue is not the user's: `It says "never block".`
         let own =
             if sentence.starts_with(['"', '“']) { sentence.into() } else { without_quotations(sentence) };
         let polarity = polarity(&own).or_else(|| (whole || in_list).then_some(Polarity::Require));
@@ -265,7 +265,7 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut V
             if document && !in_list && !binds() {
                 continue;
             }
-            // These are rules however many there are.
+            // These do not count toward `MAX_DOCUMENT_RULES`.
             let prohibits = || polarity == Polarity::Forbid && PROHIBITS.is_match(sentence);
             let alone = whole || in_list || briefs && prohibits();
             let typed = stretch == Stretch::Typed;
@@ -296,7 +296,7 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut V
     }
 }
 
-/// A place in a file, as reviews cite it.
+/// A file and line, as reviews cite them: `src/main.rs:12`.
 static PLACE: AsciiFirstRegex = AsciiFirstRegex::new(
     r"[\w/-]\.(?:rs|go|py|[jt]sx?|java|kt|rb|cs?|cc|cpp|h|swift|php|md|toml|ya?ml|json|sh):\d+\b",
 );
@@ -304,7 +304,7 @@ static PLACE: AsciiFirstRegex = AsciiFirstRegex::new(
 static DESCRIBES: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)^\W*(?:this|that|it|there|the [\w/`.()-]+(?: [\w/`.()-]+){0,4}?) (?:only |never |also )?(?:is|are|has|\w{2,}s)\b",
 );
-/// The same of what nobody gives orders to: other people, a function, a part of a tool; and what is wrong.
+/// The same about what takes no orders (`Some users …`, `read_all …`), and labels such as `Root cause:`.
 static TELLS: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)^\W*(?:some \w+|`?\w+_\w+`?|(?-i:[A-Z]\w+['’]s) \w+) (?:only |also |always |would never )?\w{2,}",
     r"|^\W*(?:bug|symptom|cause|root cause)(?: \([^)]{0,40}\))?:",
@@ -312,15 +312,15 @@ static TELLS: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 static ASKS_FOR: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)\b(?:must|should|shall|needs? to|ha(?:s|ve) to|please|let['’]?s|want|do not|don['’]?t|make sure|ensure)\b",
 );
-/// Bytes of a text in which what is described is seldom meant as a wish.
+/// In a longer text, a description is rarely meant as a wish. Bytes.
 const LONG: usize = 800;
 
-/// Whether a text is somebody's review of code: what it says of the code is no order.
+/// Whether a text is somebody's code review: its descriptions of the code are not orders.
 fn is_review(text: &str) -> bool {
     PLACE.find_iter(text).nth(2).is_some()
 }
 
-/// A sentence that bounds a task as a whole.
+/// A sentence that limits the scope of the whole task: `no other changes`.
 static ABOUT_THE_WHOLE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)^\W*(?:all changes (?:are|go|stay|must)\b|(?:no|nothing) (?:other|else)\b|no (?:new|other|further|additional) \w+ (?:are |is )?(?:needed|required|allowed)?|no changes (?:to|in)\b)",
     r"|\b(?:remains?|are|is|stays?|kept) (?:unchanged|untouched|as[- ]is)\b",
@@ -331,18 +331,18 @@ static REFERS_BACK: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"|can|could|may|might|will|would|does|do|also|only|always|never)\b)",
 ));
 
-/// What is to be kept or used is told in the sentence before.
+/// What is to be kept or used is named in the sentence before: `keep that`.
 static POINTS_BACK: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?i)\b(?:keep|use|follow|do|leave|preserve) (?:that|this|these|those)\b");
 
 /// The title of a text that was written for a model.
 static PROMPT_TITLE: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)^\s*# .*\bprompt\b");
-/// A document that gives the agent its work, where others describe a product.
+/// A document that assigns the agent its work, rather than describing a product.
 static BRIEFS: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?im)^\W*you are (?:the |an? )?[\w-]+|\bif you are (?:the |an? )?[\w-]+|^#+ (?:\W*\d+[.)] )?your (?:tasks?|job|role|assignment)\b",
 );
 
-/// A prohibition that stands for itself, whatever it is about.
+/// A prohibition by its first words, whatever it is about.
 static PROHIBITS: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)^\W*(?:(?:do|must|should) not|(?:don|mustn|shouldn)['’]?t|never|nunca|jamais|niemals|никогда не|не (?:трогай|меняй|изменяй|удаляй|используй|добавляй)\w*)\b",
     r"|^\W*(?:不要|禁止|绝不|切勿|절대)",
@@ -355,9 +355,10 @@ static RULES_LABEL: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"|^\W*(?:规则|約束|约束|限制|ルール|制約|규칙|제약)\W*$",
 ));
 
-/// Whether a sentence stands in a list of tasks: most of its items are no rules. What it prohibits binds all the same.
+/// Whether a sentence stands in a list of tasks: most items are not rules. A prohibition is a rule all the
+/// same.
 fn is_listed_task(part: &str, sentence: &str) -> bool {
-    /// A shorter list says little.
+    /// Minimum items: a shorter list shows too little.
     const LEAST: usize = 3;
     /// Lines of a list that are looked at on each side.
     const MOST: usize = 40;
@@ -379,7 +380,7 @@ fn is_listed_task(part: &str, sentence: &str) -> bool {
 
 /// Whether a sentence begins an item of a list that is labelled as rules.
 fn is_listed_rule(part: &str, sentence: &str) -> bool {
-    /// Lines of such a list that are looked at.
+    /// Maximum lines above the sentence that are searched for the label.
     const MOST: usize = 40;
     let at = offset(sentence, part);
     let start = part[..at].rfind('\n').map_or(0, |it| it + 1);
@@ -398,7 +399,7 @@ fn is_listed_rule(part: &str, sentence: &str) -> bool {
 /// A requirement, whatever it is about.
 static REQUIRES: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)\b(?:must|shall|do not|don['’]t|mandatory)\b");
 
-/// What stands under a heading of a plan.
+/// What the text under a heading of a plan is about.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PlanPart {
     /// What the task must not touch.
@@ -410,11 +411,11 @@ enum PlanPart {
     Other,
 }
 
-/// The parts of a document with headings.
+/// The parts of a document, one for each heading.
 struct Outline {
-    /// Where each begins, and the depth of its heading.
+    /// Byte offset, heading depth and kind of each.
     parts: Vec<(usize, usize, PlanPart)>,
-    /// Whether the document gives the agent its work.
+    /// Whether the document assigns the agent its work.
     briefs: bool,
 }
 
@@ -454,7 +455,7 @@ impl Outline {
             } else if depth > 1 && (numbered || STEPS.iter().any(|it| lower.contains(it))) {
                 PlanPart::Steps
             } else {
-                // A part of the part above it.
+                // Any other heading belongs to the part above it with a smaller depth.
                 out.iter().rev().find(|it| it.1 < depth).map_or(PlanPart::Other, |it| it.2)
             };
             out.push((offset(line, part), depth, own));
@@ -468,7 +469,7 @@ impl Outline {
         self.parts.iter().rev().find(|it| it.0 <= at).map_or(PlanPart::Other, |it| it.2)
     }
 
-    /// Whether a sentence may bind; `whole`: it is about the whole task.
+    /// Whether a sentence can be a rule in its part of the document. `whole`: it is about the whole task.
     fn binds(&self, part: &str, sentence: &str, polarity: Polarity, whole: bool) -> bool {
         let at = offset(sentence, part);
         let here = self.part_at(part, sentence);
@@ -482,7 +483,7 @@ impl Outline {
                 && is_standing_rule(sentence, Polarity::Forbid)
         };
         let binds = match here {
-            // Told as a list.
+            // Read as a list by `bounds`.
             PlanPart::Bounds => false,
             PlanPart::Background => whole || forbids(),
             PlanPart::Steps => whole || !numbered && REQUIRES.is_match(sentence) || forbids(),
@@ -514,7 +515,7 @@ impl Outline {
     }
 }
 
-/// Maximum rules in a document beside its bounds, prohibitions and lists of rules; one with more describes a product.
+/// Maximum rules in a document, apart from bounds, prohibitions and lists of rules; more describe a product.
 const MAX_DOCUMENT_RULES: usize = 8;
 
 /// A sentence with the one before it, in the same paragraph.
@@ -547,14 +548,14 @@ fn with_items<'a>(part: &'a str, sentence: &str) -> Option<&'a str> {
     (whole.len() > sentence.len()).then_some(whole)
 }
 
-/// The sentences of a text; of a long one, each clause between semicolons.
+/// The sentences of a text; a long one is split at semicolons.
 fn clauses(text: &str) -> Vec<&str> {
     const LONG: usize = 200;
     let split = |it| if str::len(it) > LONG { sentences(it) } else { vec![it] };
     statements(text).into_iter().flat_map(split).collect()
 }
 
-/// Without the end of an element around it: `Only read.</task>`.
+/// A sentence without the closing tag of an element around it: `Only read.</task>`.
 fn untagged(sentence: &str) -> &str {
     let tag = sentence.rfind("</").filter(|at| sentence.ends_with('>') && !sentence[*at..].contains(' '));
     tag.map_or(sentence, |at| sentence[..at].trim_end())

@@ -14,7 +14,7 @@ use history::History;
 /// Steps that a user forbids for the moment.
 const STEPS: &str = "commit|push|merge|deploy|publish|release";
 
-/// A prohibition of one step that names nothing else: "never push to main" also binds who is told to push.
+/// A prohibition of a step without an object. "Never push to main" also binds an ordered push.
 static BARE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::of(format!(
         concat!(
@@ -36,21 +36,21 @@ static ORDER: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     ))
 });
 
-/// A prohibition for the moment that names one thing and says nothing else.
+/// A prohibition of one thing for the moment: `don't add the camera yet`.
 static NOT_YET: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)^\W*(?:(?:please|pls|and|but|so|just|also|ok(?:ay)?)\W+)*(?:do not|don['’]?t) ",
     r"(?:add|build|create|implement|introduce|include|integrate) (?:(?:the|a|an|any) )?(\w[\w-]{3,}) (?:just )?yet\W*$",
 ));
-/// An order to do it: verb, at most two words, thing.
+/// An order to do what [`NOT_YET`] forbade: verb, at most two words, thing.
 static NOW: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)^\W*(?:(?:please|pls|and|now|then|next|ok(?:ay)?|yes|great|good|nice|let['’]?s|you can|can you|go ahead and)\W+)*",
     r"(?:add|build|create|implement|introduce|include|integrate) (?:[\w-]+ ){0,2}?([\w-]{4,})\b",
 ));
-/// What makes of an order something else: `add the tests without the camera`.
+/// Words that turn an order into something else: `add the tests without the camera`.
 static NOT_NOW: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?i)\b(?:without|later|before|after|when|if|not|never|except|once|no)\b|n['’]t\b");
 
-/// Drops prohibitions of a step, or for the moment, whose matter the user asked for later.
+/// Drops prohibitions that match [`BARE`] or [`NOT_YET`] if the user later ordered the same step or thing.
 pub(in crate::facts) fn drop_overruled(history: &History, facts: &mut Vec<Fact>) {
     let matter = |it: &Fact| {
         let forbids = it.detail == Detail::Rule(Polarity::Forbid) && it.voice() == Voice::User;

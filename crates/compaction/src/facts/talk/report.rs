@@ -1,4 +1,4 @@
-//! The model's messages as reports: what of a long one is told.
+//! The model's messages as reports, and how a long one is shortened to what matters.
 
 use serde_json::Value;
 
@@ -17,8 +17,8 @@ static NUMBERED_HEADING: AsciiFirstRegex = AsciiFirstRegex::new(
     r"^(?:[-*] )?(?:\d{1,2}[.)] \*\*|(?:#{1,6} |\*\*)\d{1,2}[.)] |(?:#{1,6} )?(?:\*\*)?\[?P\d\b)",
 );
 
-/// What a message of the model says: its text, without the list of sources that some append for their client, and the
-/// answer that it delivers by a tool.
+/// What a message of the model says: its text, without the citation block that some models append for their
+/// client, and the answers that it delivers by tool calls.
 pub(in crate::facts) fn text_of_model(message: &Message) -> String {
     const SOURCES: &str = "<oai-mem-citation>";
     let mut text = message.plain();
@@ -68,12 +68,12 @@ pub(in crate::facts) fn speaks(message: &Message) -> bool {
         && (message.texts().any(|it| !it.as_str().trim().is_empty()) || delivers(message))
 }
 
-/// Whether a message of the model delivers its answer by a tool.
+/// Whether a message of the model delivers its answer by a tool call.
 pub(in crate::facts) fn delivers(message: &Message) -> bool {
     message.calls().any(|it| meaning(&it.name) == Meaning::Deliver || report_to_lead(it).is_some())
 }
 
-/// The answer that a call delivers, if it does.
+/// The answer that a call delivers; `None` for other calls.
 fn delivered(call: &Call) -> Option<String> {
     if meaning(&call.name) != Meaning::Deliver {
         return report_to_lead(call);
@@ -82,8 +82,7 @@ fn delivered(call: &Call) -> Option<String> {
     Some(parsed.map_or_else(|_| call.input.as_str().to_owned(), |it| json_lines(&it)))
 }
 
-/// What a teammate in an agent team of Claude Code reports to the lead of the team. A short message only tells that it
-/// goes on.
+/// What a teammate reports to the lead of a Claude Code agent team. A short message is only a progress note.
 fn report_to_lead(call: &Call) -> Option<String> {
     const MIN_BYTES: usize = 200;
     if &*call.name != "SendMessage" {
@@ -104,7 +103,7 @@ fn as_json(text: &str) -> Option<Value> {
     parsed.filter(|it: &Value| it.is_object() || it.is_array())
 }
 
-/// A JSON value as lines, one for each item, so that it is shortened by items.
+/// A JSON value as lines, one for each item, so that shortening drops whole items.
 fn json_lines(value: &Value) -> String {
     let items = |all: &[Value]| all.iter().map(|it| format!("- {}", json_inline(it))).collect::<Vec<_>>();
     let entry = |(key, value): (&String, &Value)| match value {
@@ -136,8 +135,8 @@ fn json_inline(value: &Value) -> String {
     }
 }
 
-/// A line of a report that one looks for first: a place in a file, a severity, a number of an issue, a fix, a row of a
-/// table.
+/// A line that readers look for first: a file and line number, a severity, an issue number, a fix, a table
+/// row.
 static WEIGHTY: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)\w\.[a-z]\w{0,4}:\d+|^[^\w#]*#\d+\b|^\W*(?:fix|severity):",
     r"|^\W*(?:\d+[.)]\W*)?(?:critical|blockers?|major|high)\b(?: severity)?\W|\bseverity: (?:critical|blocker|major|high)\b",
@@ -153,8 +152,8 @@ static DENIES: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)^(?:but )?(?:it|they|that|this|these|those|there|he|she|we|i)(?:['’](?:s|re|m|ve) not|(?: \w+)? ?(?:\w+n['’]t|cannot|not|never))(?: (?:true|right|so|the case|any ?more))?[.!]?$",
 );
 
-/// The sentences of a text, each with its clauses between semicolons, which may mean something else alone, and with the
-/// short one that denies it.
+/// The sentences of a text. Clauses joined by semicolons stay together, and so does a short denial ("They
+/// don't.") with the sentence before it: alone, they may mean something else.
 pub(in crate::facts) fn statements(text: &str) -> Vec<&str> {
     let mut out: Vec<&str> = Vec::new();
     for sentence in sentences(text) {
@@ -172,9 +171,9 @@ pub(in crate::facts) fn statements(text: &str) -> Vec<&str> {
     out
 }
 
-/// The most important lines of a text that is longer than `chars`, and how many items of its lists are not among them:
-/// its beginning and end, its headings, the lines that one looks for first, and those with conclusions; without any of
-/// these, the lines after its beginning.
+/// The most important lines of a text, within `chars` characters, and how many list items are left out: its
+/// beginning and end, headings, [`WEIGHTY`] lines and conclusions; without any of these, the lines from its
+/// beginning on.
 fn key_lines<'a>(all: &[&'a str], chars: usize) -> (Vec<&'a str>, usize) {
     let count = |it: &str| it.chars().count() + 2;
     if all.iter().map(|it| count(it)).sum::<usize>() <= chars + 2 {
@@ -206,14 +205,14 @@ fn key_lines<'a>(all: &[&'a str], chars: usize) -> (Vec<&'a str>, usize) {
     (picked.into_iter().flatten().collect(), missing)
 }
 
-/// Rank of a line that is only told whole, because it concludes something.
+/// Rank of a line that states a conclusion. From this rank on, lines are kept whole or not at all.
 const CONCLUDES: u8 = 4;
 
-/// Maximum number of lines that are told because they say what is not done.
+/// Up to this many lines marked ❌ or ⚠ are kept as what is not done; more are ordinary items.
 const FEW: usize = 4;
 
-/// The lines of a long text that are worth telling, the most important first, with their ranks, and whether some are
-/// of those that one looks for first.
+/// The lines of a long text that are worth keeping, as rank and index, the most important first, and whether
+/// any of them is [`WEIGHTY`].
 fn ranked(all: &[&str]) -> (Vec<(u8, usize)>, bool) {
     let concludes = |lower: &Lowercased| {
         let cues = [&CUES.found, &CUES.unfinished, &CUES.finished, &CUES.untested];
@@ -238,7 +237,7 @@ fn ranked(all: &[&str]) -> (Vec<(u8, usize)>, bool) {
     let rank = |at: usize, it: &str| match at {
         0 => Some(0),
         at if aside[at] => concludes(&lower[at]).then_some(CONCLUDES + 1),
-        // What is not done, of a list in which most is.
+        // What is not done, in a list where most is done.
         _ if undone <= FEW && it.contains(['❌', '⚠']) => Some(1),
         at if at == last => Some(1),
         at if weighty[at] || labelled(it) => Some(2),
@@ -255,7 +254,7 @@ fn ranked(all: &[&str]) -> (Vec<(u8, usize)>, bool) {
 
 /// Which lines are a heading that says what remains to be done, or the first items below it.
 fn remaining(all: &[&str]) -> Vec<bool> {
-    /// Maximum words of such a heading, and items that are told for it.
+    /// Maximum words of such a heading, and maximum items kept below it.
     const WORDS: usize = 4;
     const ITEMS: usize = 6;
     let mut left = 0;
@@ -273,16 +272,16 @@ fn remaining(all: &[&str]) -> Vec<bool> {
     all.iter().map(tells).collect()
 }
 
-/// Whether a sentence begins with a word that turns or concludes the one before it: "But", "So".
+/// Whether a sentence begins with a word that qualifies the one before it or concludes from it: "But", "So".
 fn turns(sentence: &str) -> bool {
     CUES.turns.is_in(&Lowercased::of(sentence.lines().next().unwrap_or_default()))
 }
 
-/// Of a line and one that turns it, tells both or neither: what was only half of a thought would say the opposite.
+/// Keeps a line and the next one that turns it ("But …"), or neither: the first alone may say the opposite.
 fn keep_turns<'a>(all: &[&'a str], mut left: usize, picked: &mut [Option<&'a str>]) {
     let count = |it: &str| it.chars().count() + 2;
     for at in 1..all.len() {
-        // Where the line before is cut already, the turn is about what is not told.
+        // If the line before is already cut, the turn may be about the part left out.
         if picked[at].is_some() || picked[at - 1] != Some(all[at - 1]) || !turns(all[at]) {
             continue;
         }
@@ -302,8 +301,8 @@ fn is_title(line: &str) -> bool {
     line.starts_with('#') || bold.is_some_and(|it| !it.contains("**") && !it.ends_with(['.', '!']))
 }
 
-/// What stands below a heading that is not told would seem to stand below the one before it that is. Returns the
-/// characters that are left.
+/// Adds the omitted headings of kept lines, which would otherwise seem to belong to the heading before.
+/// Returns the number of characters left.
 fn tell_headings<'a>(all: &[&'a str], mut left: usize, picked: &mut [Option<&'a str>]) -> usize {
     // `**Left as it was** (three files):`
     let heads = |it: &str| is_title(it) || it.starts_with("**") && ends_with_colon(it);
@@ -326,7 +325,7 @@ fn tell_headings<'a>(all: &[&'a str], mut left: usize, picked: &mut [Option<&'a 
     left
 }
 
-/// A heading or introduction is of no use without the lines after it, and one that counts them not without all.
+/// Drops a heading or introduction without its next line, or without all that it announces ("Two causes:").
 fn drop_empty_headings(all: &[&str], picked: &mut [Option<&str>]) {
     for at in (0..all.len()).rev() {
         let title = is_title(all[at]) && !NUMBERED_HEADING.is_match(all[at]);
@@ -341,7 +340,7 @@ fn drop_empty_headings(all: &[&str], picked: &mut [Option<&str>]) {
     }
 }
 
-/// How many things a heading says that follow: "Two causes:".
+/// How many things a heading announces: 2 for "Two causes:".
 fn counted(heading: &str) -> Option<usize> {
     static COUNT: AsciiFirstRegex = AsciiFirstRegex::new(
         r"(?i)(?:^|[\s(*])(two|three|four|five|six|seven|eight|[2-9]) (?:[\w-]+ ){0,3}[a-z]{3,}s\b",
@@ -384,11 +383,11 @@ fn first_sentences(line: &str, chars: usize) -> &str {
     // Limits the work: a longer first sentence would be dropped anyway.
     let line = clip(line, 8 * chars).0;
     let all = statements(line);
-    // What turns a sentence belongs to it.
+    // A sentence is not separated from the next one that turns it.
     let whole = |at: usize| all.get(at + 1).is_none_or(|next| !turns(next));
     let ends = all.iter().enumerate().filter(|it| whole(it.0));
     let ends = ends.map(|(_, it)| offset(it, line) + it.len());
-    // An apparent end of a sentence within code.
+    // What looks like the end of a sentence inside code in backticks is not one.
     let ends = ends.filter(|end| line[..*end].matches('`').count().is_multiple_of(2));
     let fits = |end: &usize| line[..*end].chars().count() <= chars;
     let mut ends = ends.peekable();

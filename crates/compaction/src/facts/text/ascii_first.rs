@@ -25,7 +25,7 @@ impl AsciiFirstRegex {
         Self { pattern: Cow::Borrowed(pattern), ascii: OnceLock::new(), unicode: OnceLock::new() }
     }
 
-    /// A pattern that is put together.
+    /// For a pattern that is built at run time.
     pub(crate) fn of(pattern: String) -> Self {
         Self { pattern: pattern.into(), ascii: OnceLock::new(), unicode: OnceLock::new() }
     }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::ascii_first::{AsciiFirstRegex, has_ascii_letters_only};
 
-/// Declares the lists, a row each: a new one is a row here and a list in every file.
+/// Declares the lists, one row each: a new list needs a row here and an entry in every file.
 macro_rules! cues {
     ($($(#[$doc:meta])* $list:ident: $place:ident,)*) => {
         #[derive(Deserialize)]
@@ -110,8 +110,8 @@ const FILES: [&str; 8] = [
     include_str!("cues/fr.toml"),
 ];
 
-/// `\w` for the languages with spaces: Latin with combining marks, and Cyrillic. All scripts would take most of the
-/// time to compile.
+/// `\w` for the languages with spaces: Latin with combining marks, and Cyrillic. With all scripts, the class
+/// would take most of the compile time.
 const LETTER: &str =
     r"[0-9_A-Za-z\u{AA}\u{BA}\u{C0}-\u{D6}\u{D8}-\u{F6}\u{F8}-\u{24F}\u{300}-\u{36F}\u{400}-\u{52F}]";
 
@@ -140,7 +140,7 @@ impl<'a> Lowercased<'a> {
     }
 }
 
-/// The cues of one kind in all languages, as one expression.
+/// The cues of one kind in all languages, as one regex.
 pub(in crate::facts) struct CueSet(AsciiFirstRegex);
 
 impl CueSet {
@@ -158,7 +158,7 @@ impl CueSet {
             // `\b` alone would require a word character where a cue begins with punctuation.
             Place::Anywhere => format!(r"(?m)(?:^|\b|\s)(?:{spaced})(?:\b|$|\s)|{dense}"),
         });
-        // Compiled with all others, so that a server can do it before its first call.
+        // Compiled now, not on first use, so that a server can do it before its first call.
         set.for_text(true);
         Self(set)
     }

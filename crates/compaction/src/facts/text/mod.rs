@@ -30,17 +30,18 @@ const INJECTED: [&str; 19] = [
     "oai-mem-citation",
 ];
 
-/// Codex shows its reviewer another session between these, each entry a text. The entries of its user count as the
-/// user's words.
+/// Markers between which Codex shows its reviewing model another session, one text for each entry. The
+/// entries of that session's user count as the user's words.
 const TRANSCRIPTS: [[&str; 2]; 2] = [
     [">>> TRANSCRIPT START\n", ">>> TRANSCRIPT END\n"],
     [">>> TRANSCRIPT DELTA START\n", ">>> TRANSCRIPT DELTA END\n"],
 ];
 
-/// Texts between which Gemini CLI quotes the files that a prompt names; the second may be missing.
+/// Markers between which Gemini CLI quotes the files that a prompt names; the second may be missing.
 const REFERENCED: [&str; 2] = ["--- Content from referenced files ---", "--- End of content ---"];
 
-/// The parts of a user message's texts outside of injected elements and transcripts.
+/// What the user wrote in the texts of a message: without injected elements, and of a transcript only the
+/// user's entries.
 pub(in crate::facts) fn user_text<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     // Codex's editor extension puts the editor's state before the request.
     let request = |it: &'a str| it.split_once("## My request for Codex:\n").map_or(it, |it| it.1);
@@ -63,7 +64,7 @@ pub(in crate::facts) fn user_text<'a>(texts: impl Iterator<Item = &'a str>) -> V
     let mut out = Vec::new();
     for [start, end] in TRANSCRIPTS {
         let from = texts.iter().enumerate().find_map(|(at, it)| Some((at, it.find(start)?)));
-        // The last one: the transcript may contain the same words.
+        // The last end marker: the transcript may contain one itself.
         let to = texts.iter().enumerate().rev().find_map(|(at, it)| Some((at, it.rfind(end)? + end.len())));
         if let (Some(from), Some(to)) = (from, to)
             && from < to
@@ -89,13 +90,14 @@ pub(in crate::facts) fn user_text<'a>(texts: impl Iterator<Item = &'a str>) -> V
     out
 }
 
-/// Whether a text only marks an image beside it (Codex).
+/// Whether a text is only the tag of an image beside it (Codex).
 fn is_mark_of_image(text: &str) -> bool {
     let text = text.trim();
     text == "</image>" || text.starts_with("<image name=") && text.ends_with('>') && !text.contains('\n')
 }
 
-/// A prompt without the quotes that `opencode run` puts around an argument with spaces; it escapes those inside.
+/// A prompt without the quotes that `opencode run` puts around an argument with spaces, escaping those
+/// inside.
 fn unquoted(text: &str) -> &str {
     let inner = text.trim().strip_prefix('"').and_then(|it| it.strip_suffix('"'));
     let is_escaped = |it: &str| it.match_indices('"').all(|(at, _)| it[..at].ends_with('\\'));
@@ -113,7 +115,7 @@ pub(crate) fn is_slash_command(line: &str) -> bool {
     line.strip_prefix('/').is_some_and(|it| !it.is_empty() && !it.contains([' ', '/', '"']))
 }
 
-/// What the lead of Claude Code's agent team asks a teammate for in its messages; any other text as it is.
+/// The requests in messages from the lead of a Claude Code agent team; any other text as it is.
 fn assigned<'a>(text: &'a str) -> Vec<&'a str> {
     const FROM_LEAD: &str = "<teammate-message teammate_id=\"team-lead\"";
     if !text.trim_start().starts_with(FROM_LEAD) {
@@ -130,7 +132,8 @@ fn assigned<'a>(text: &'a str) -> Vec<&'a str> {
     text.split(FROM_LEAD).skip(1).filter_map(body).collect()
 }
 
-/// What another agent of Codex hands over, without the header: the task; reports are not the user's.
+/// The task in a message from another Codex agent, without its header. Empty for other such messages: reports
+/// are not the user's words. Any other text as it is.
 fn without_header(text: &str) -> &str {
     let Some(header) = text.trim_start().strip_prefix("Message Type: ") else { return text };
     let task = header.starts_with("NEW_TASK").then(|| header.split_once("\nPayload:"));
@@ -240,7 +243,7 @@ pub(in crate::facts) fn lines(text: &str) -> Vec<&str> {
                 }
             }
         } else if !fenced && line.chars().any(char::is_alphanumeric) {
-            // The rest of a sentence that began before a block.
+            // Drops the rest of a sentence that began before the block.
             let goes_on = torn && out.last() == Some(&"…") && line.starts_with(char::is_lowercase);
             let line = if goes_on { line.split_once(". ").map_or("", |it| it.1) } else { line };
             out.extend(Some(line.trim_matches(['|', ' '])).filter(|it| !it.is_empty()));
@@ -249,12 +252,12 @@ pub(in crate::facts) fn lines(text: &str) -> Vec<&str> {
     out
 }
 
-/// Whether a text introduces what follows it: it ends with a colon, marks of emphasis apart.
+/// Whether a text introduces what follows it: it ends with a colon, apart from Markdown emphasis.
 pub(in crate::facts) fn ends_with_colon(text: &str) -> bool {
     text.trim_end_matches(['*', '_', ' ']).ends_with([':', '：'])
 }
 
-/// Without a last sentence that only introduces what is not shown: "The shape should be:".
+/// A text without a last sentence that only introduces what is not shown: "The shape should be:".
 pub(in crate::facts) fn without_announcement(text: &str) -> &str {
     if !ends_with_colon(text) {
         return text;
@@ -278,7 +281,7 @@ fn end_paragraph<'a>(text: &'a str, open: &mut Option<(usize, usize)>, out: &mut
     let Some((from, to)) = open.take() else { return };
     let paragraph = without_markers(&text[from..to]);
     let mut start = 0;
-    // Where the code in backticks ends that was begun: what ends a sentence ends none in it.
+    // End offset of the current code in backticks, within which no sentence ends.
     let mut code = 0;
     let mut chars = paragraph.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
@@ -349,7 +352,7 @@ pub(in crate::facts) fn offset(slice: &str, text: &str) -> usize {
 static DURATION: AsciiFirstRegex =
     AsciiFirstRegex::new(r"\s*[\[(]?\b\d+(?:\.\d+)? ?(?:ms|s|sec|seconds)\b[\])]?");
 
-/// Without durations: the same failure a second later is the same failure.
+/// A text without durations, so that the same failure with another duration compares equal.
 pub(in crate::facts) fn without_durations(text: &str) -> std::borrow::Cow<'_, str> {
     DURATION.replace_all(text, "")
 }
@@ -402,14 +405,14 @@ pub(crate) fn without_escapes(text: &str) -> String {
             '\u{1b}' => {
                 match chars.next_if(|it| "[]()".contains(*it)) {
                     Some('[') => while chars.next().is_some_and(|c| !c.is_ascii_alphabetic()) {},
-                    // The title of the window, a link.
+                    // A window title or link.
                     Some(']') => {
                         while chars.next_if(|c| !matches!(c, '\u{7}' | '\u{1b}' | '\n')).is_some() {}
                         if chars.next_if(|c| matches!(c, '\u{7}' | '\u{1b}')) == Some('\u{1b}') {
                             chars.next_if_eq(&'\\');
                         }
                     }
-                    // The set of characters.
+                    // The choice of a character set.
                     Some(_) => {
                         chars.next_if(char::is_ascii_alphanumeric);
                     }

@@ -1,5 +1,5 @@
-//! What a prompt contains besides what its author typed: logs and code, a web page, a transcript, the preamble of a
-//! harness. Recognised by shape. Only what is typed is taken as the user's wishes.
+//! What a prompt contains besides what its author typed: logs and code, a web page, a transcript, the
+//! preamble of a harness. Recognized by shape. Only what is typed is taken as the user's wishes.
 
 use super::ascii_first::AsciiFirstRegex;
 use super::is_machine_output;
@@ -27,14 +27,14 @@ static SPEAKER: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)^\s*(?:\*\*|#+ )?\[?(?:(user|human|you)|assistant|ai|claude|chatgpt|gpt|gemini|codex|agent|bot|tool|system)",
     r"(?: \([^)]{1,40}\))?(?:\]|(?:\*\*)?\s*:(?:\*\*)?)(?:\s|$)",
 ));
-/// The prompt of a shell, and a command: `❯ ls`, `$ ls`, `me@host:~$ ls`.
+/// A shell prompt with a command: `❯ ls`, `$ ls`, `me@host:~$ ls`.
 static SHELL_PROMPT: AsciiFirstRegex =
     AsciiFirstRegex::new(r"^(?:❯ |\$ [a-z./~]|[\w.-]+@[\w.-]+(?::\S*?| [^\s$%#]+)? ?[$%#] )\S*");
-/// How a harness tells the model its role.
+/// How the preamble of a harness begins, which tells the model its role.
 static PREAMBLE: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)^\W*(?:(?:setting|context|role|system)\b\W*)?(?:you are (?:an?|the) |your name is |you(?:'|’)re (?:an?|the) |act as )",
 );
-/// Where the text of a harness comes to the task.
+/// The line in which the text of a harness introduces the task.
 static TASK: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)^\W*(?:(?:your |the |current )?(?:tasks?|objective|goal|issue|request|assignment|mission|problem(?: statement)?)(?:\b.{0,40})?[:*]*\W*$",
     r"|(?:your |the )?(?:task|objective|goal|issue|request|assignment|mission)\W*:",
@@ -128,7 +128,7 @@ fn mark_diffs(lines: &[&str], kinds: &mut [Stretch]) {
     kinds[from..to].fill(Stretch::Diff);
 }
 
-/// Marks runs of machine output: four lines with a time or number in front, or eight others.
+/// Marks runs of machine output: at least four lines that begin with a time or number, or eight of any kind.
 fn mark_logs(lines: &[&str], kinds: &mut [Stretch]) {
     const STAMPED: usize = 4;
     const OTHERS: usize = 8;
@@ -156,10 +156,10 @@ fn mark_logs(lines: &[&str], kinds: &mut [Stretch]) {
     mark(&|it| is_machine_output(it) && !it.trim_end().ends_with(':'), OTHERS);
 }
 
-/// Marks what was copied from a terminal: a shell's prompt, and what the command printed, up to a blank line or a
-/// sentence. Commands alone are what the user wants to be run.
+/// Marks text copied from a terminal: a shell prompt and the output below it, up to a blank line or a
+/// sentence. Commands without output are ones that the user wants to be run.
 fn mark_terminal(lines: &[&str], kinds: &mut [Stretch]) {
-    // What git prints behind a blank line.
+    // Advice that git prints after a blank line.
     let of_git = |it: &str| GIT_ADVICE.iter().any(|advice| it.starts_with(advice));
     let typed = |it: &str| {
         let listed = it.starts_with(['-', '*']) || it.starts_with(|c: char| c.is_ascii_digit());
@@ -183,7 +183,7 @@ fn mark_terminal(lines: &[&str], kinds: &mut [Stretch]) {
     }
 }
 
-/// The last lines of git where it may not read a repository.
+/// The last lines that git prints if it may not read a repository.
 const GIT_ADVICE: [&str; 2] =
     ["Please make sure you have the correct access rights", "and the repository exists."];
 
@@ -194,9 +194,10 @@ fn is_code(lines: &[&str]) -> bool {
     told.iter().filter(ends).count() * 3 >= told.len() * 2
 }
 
-/// From the first speaker, where a user and a model speak, to the end or to a short last paragraph.
+/// Marks a conversation between a user and a model, from its first speaker to the end or to a short last
+/// paragraph.
 fn mark_transcript(lines: &[&str], kinds: &mut [Stretch]) {
-    /// Maximum bytes of a last paragraph that is taken for the request.
+    /// Maximum bytes of a last paragraph that is taken as the request.
     const REQUEST: usize = 400;
     let speaks = |it: &&str| SPEAKER.captures(it).map(|it| it.get(1).is_some());
     let all: Vec<(usize, bool)> =
@@ -220,11 +221,11 @@ fn mark_document(lines: &[&str], kinds: &mut [Stretch]) {
     const INTRODUCED: usize = 400;
     /// Maximum bytes before the `---` that precedes a document.
     const RULED: usize = 6_000;
-    /// Lines with a button's label that make a text a forum page.
+    /// Minimum lines with nothing but a button's label that make a text a forum page.
     const VOICES: usize = 3;
     const BUTTONS: [&str; 8] =
         ["reply", "share", "upvote", "downvote", "award", "permalink", "more replies", "like"];
-    // Of a harness's text with a task, the parts are marked below.
+    // A harness's text with a task is left to `mark_harness_text`.
     let harness =
         lines.iter().take(8).any(|it| PREAMBLE.is_match(it)) && lines.iter().any(|it| TASK.is_match(it));
     let button = |it: &&&str| BUTTONS.iter().any(|known| it.trim().eq_ignore_ascii_case(known));
@@ -241,7 +242,7 @@ fn mark_document(lines: &[&str], kinds: &mut [Stretch]) {
         }
         found
     });
-    // What precedes the page stands in a paragraph of its own.
+    // What the user typed before the page is a paragraph of its own.
     let blank = lines.iter().position(|it| it.trim().is_empty()).unwrap_or(0);
     let page = lines.iter().filter(button).take(VOICES).count() == VOICES;
     let found =
@@ -265,7 +266,7 @@ fn mark_harness_text(lines: &[&str], kinds: &mut [Stretch]) {
         return;
     }
     let Some(task) = lines.iter().position(|it| TASK.is_match(it)) else { return };
-    // The task is below a line that is only a heading.
+    // If the line is only a heading, the task is below it.
     let alone = lines[task].trim_end().ends_with([':', '*']) || heading_level(lines[task]) > 0;
     let below =
         if alone { (task + 1..lines.len()).find(|at| !lines[*at].trim().is_empty()) } else { Some(task) };
@@ -295,7 +296,7 @@ fn heading_level(line: &str) -> usize {
     if title { level } else { 0 }
 }
 
-/// Whether a line ends the task under the heading `task`: headings that the task quotes have another form.
+/// Whether a line ends the task that begins with the line `task`. Headings within the task have another form.
 fn ends_task(task: &str, line: &str) -> bool {
     let line = line.trim_end();
     let loud = line.ends_with(':') && line.len() > 4 && !line.contains(char::is_lowercase);

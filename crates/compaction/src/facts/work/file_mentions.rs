@@ -1,4 +1,4 @@
-//! Files named in the output of searches and listings, and in prose: candidates for what the agent reads next.
+//! Files named in the output of searches and listings, and in prose: what the agent may read next.
 
 use super::paths::file_name;
 use crate::facts::text::clip;
@@ -8,20 +8,20 @@ use crate::facts::text::stretches::{Stretch, stretches};
 const MAX_FILES: usize = 60;
 /// Bytes of an output that are read.
 const MAX_BYTES: usize = 40_000;
-/// Bytes.
+/// Maximum bytes of a path.
 const MAX_PATH: usize = 200;
 
 /// Directories of third-party files, which nobody edits.
 const THIRD_PARTY: [&str; 5] = ["node_modules", "site-packages", ".venv", "__pycache__", ".git"];
 
-/// File extensions that are recognised without a directory in the path: `chalk.green` is not a file.
+/// File extensions that are recognized without a directory in the path: `chalk.green` is not a file.
 const FILES: [&str; 24] = [
     "c", "cfg", "cpp", "css", "go", "h", "html", "java", "js", "json", "jsx", "lock", "md", "mjs", "mod",
     "py", "rb", "rs", "sh", "toml", "ts", "tsx", "yaml", "yml",
 ];
 
-/// The files at the beginning of the lines of an output, in order: `path`, `path:12: text`, ` M path`, and `path | 3
-/// ++`. None if there are too many.
+/// The files at the beginning of the lines of an output, in order: `path`, `path:12: text`, ` M path`, and
+/// `path | 3 ++`. Empty if there are too many.
 pub(in crate::facts) fn in_output(output: &str) -> Vec<&str> {
     let mut out: Vec<&str> = Vec::new();
     for line in clip(output, MAX_BYTES).0.lines() {
@@ -42,7 +42,7 @@ pub(in crate::facts) fn in_output(output: &str) -> Vec<&str> {
 pub(in crate::facts) fn in_prose(text: &str) -> Vec<&str> {
     let apart = |c: char| c.is_whitespace() || "()\"'`,;|".contains(c);
     let words = clip(text, MAX_BYTES).0.split(apart).filter(|it| it.contains('/') && !it.contains("://"));
-    // Within a path, brackets name a parameter: `app/[id]/page.tsx`; `<name>/a.json` and `src/*.rs` are no paths.
+    // Brackets within a path name a parameter: `app/[id]/page.tsx`; not so `<name>/a.json`, `src/*.rs`.
     let paths = words.map(|it| {
         let it = it.trim_end_matches(['.', ':', '!', '?', ']', '}', '>', '*']);
         it.trim_start_matches(|c| "{<*".contains(c) || c == '[' && !it.contains("]/"))
@@ -52,7 +52,7 @@ pub(in crate::facts) fn in_prose(text: &str) -> Vec<&str> {
     distinct(paths.filter_map(leading_path).filter(|it| it.contains('/') && !lists_files(it)).collect())
 }
 
-/// The files that a reply names, other than in a block, which may show an example.
+/// The files that a reply names outside of code blocks, which may show examples.
 pub(in crate::facts) fn in_reply(text: &str) -> Vec<&str> {
     let told = stretches(clip(text, MAX_BYTES).0).into_iter().filter(|it| it.0 != Stretch::Block);
     distinct(told.flat_map(|it| in_prose(it.1)).collect())
@@ -124,24 +124,25 @@ fn is_plain(path: &str) -> bool {
     path.len() <= MAX_PATH && path.chars().all(plain)
 }
 
-/// Whether a word with a slash and an ending names no file: a range of revisions (`origin/main...HEAD`), a path whose
-/// beginning was cut (`.../deep/e.rs`), a line of a diff, a package with its version (`@scope/name@1.2`).
+/// Whether a word with a slash and an extension names no file: a range of revisions (`origin/main...HEAD`), a
+/// path whose beginning was cut (`.../deep/e.rs`), a line of a diff, a package with its version
+/// (`@scope/name@1.2`).
 fn is_other_name(path: &str) -> bool {
     let ranges = path.split('/').any(|it| it.contains("..") && it != "..");
     let package = path.split('@').skip(1).any(|it| it.starts_with(|c: char| c.is_ascii_digit()));
     ranges || package || path.starts_with(['-', '+', '@'])
 }
 
-/// Directories that hold other trees of a repository.
+/// Directories that hold other worktrees of a repository.
 const TREES: [&str; 3] = ["worktrees/", ".worktrees/", ".git/"];
 
-/// Whether a path is in another tree of the repository than the one that is worked in.
+/// Whether a path is in another worktree than the session's.
 pub(in crate::facts) fn is_of_other_tree(path: &str, base: Option<&str>) -> bool {
     let within = |it: &str| TREES.iter().any(|of| format!("/{it}").contains(&format!("/{of}")));
     within(path) && !base.is_some_and(within)
 }
 
-/// The other tree of the repository that a path is in.
+/// The other worktree that a path is in: `.worktrees/a` for `.worktrees/a/src/b.rs`.
 pub(in crate::facts) fn tree_of<'a>(path: &'a str, base: Option<&str>) -> Option<&'a str> {
     let begin =
         |of: &&str| path.find(of).filter(|at| *at == 0 || path[..*at].ends_with('/')).map(|at| at + of.len());
@@ -150,22 +151,22 @@ pub(in crate::facts) fn tree_of<'a>(path: &'a str, base: Option<&str>) -> Option
     Some(&path[..end])
 }
 
-/// Whether a path stands for others: `tests/[module].py`, or something that was taken out of it.
+/// Whether a path is a placeholder for others, `tests/[module].py`, or was redacted.
 pub(in crate::facts) fn is_placeholder(path: &str) -> bool {
-    /// Where brackets in a file name are a parameter of the route.
+    /// Extensions of files in whose names brackets are a route parameter.
     const ROUTES: [&str; 8] = ["js", "jsx", "ts", "tsx", "mjs", "vue", "svelte", "astro"];
     let ending = path.rsplit_once('.').map_or("", |it| it.1);
     path.contains("REDACTED") || file_name(path).contains('[') && !ROUTES.contains(&ending)
 }
 
-/// Whether a part of a path stands for any: `scripts/X.py`, `turn-N.md`, mktemp's `run-XX….txt`.
+/// Whether a component of a path is a variable: `scripts/X.py`, `turn-N.md`, mktemp's `run-XX….txt`.
 pub(in crate::facts) fn has_variable(path: &str) -> bool {
     path.split('/')
         .filter_map(|it| it.split('.').next())
         .any(|stem| stem.ends_with("XX") || matches!(stem.rsplit(['-', '_']).next(), Some("N" | "X")))
 }
 
-/// Whether a path is among what an agent or a package manager keeps for itself: instructions that were loaded, caches.
+/// Whether a path belongs to an agent or package manager itself: loaded instructions, caches.
 pub(in crate::facts) fn is_kept_by_tools(path: &str) -> bool {
     const HOMES: [&str; 6] =
         ["/.codex/", "/.claude/plugins/", "/.claude/skills/", "/.agents/skills/", "/.cache/", "/.npm/"];

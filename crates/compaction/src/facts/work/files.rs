@@ -14,7 +14,7 @@ use crate::facts::{Detail, Fact, FileOp};
 use history::tools::{Action, Meaning};
 use history::{History, Message, Output};
 
-/// Directories at the root of a system, below which files are.
+/// Top-level directories of a file system: other absolute paths may be routes or imports.
 const SYSTEM_ROOTS: [&str; 24] = [
     "Applications",
     "Library",
@@ -46,24 +46,24 @@ const SYSTEM_ROOTS: [&str; 24] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum By {
     Session,
-    /// Another agent that it gave work, or nobody knows.
+    /// A subagent, or unknown.
     Other,
 }
 
 type File = (String, (usize, FileOp, Option<String>));
 
-/// Drops files that were only mentioned if another path tells them, as the end of a longer one or a directory of it, or if
-/// they are no part of the work.
+/// Drops files that were only mentioned if another path contains theirs, as its end or as a directory of it,
+/// or if they are no part of the work. Old ones from long listings become [`FileOp::Listed`].
 pub(super) fn drop_idle(work: &Work, history: &History, files: &mut Vec<File>) {
     let (base, end) = (work.base, history.messages().len());
     let mut told: HashSet<String> = HashSet::new();
     for (path, (_, op, _)) in files.iter() {
         for (at, _) in path.match_indices('/').take(MAX_DEPTH) {
             told.extend((*op != FileOp::Mentioned).then(|| path[..at].to_owned()));
-            // Elsewhere there may be another file of the same name.
+            // The end of an absolute path may also be another file in the working directory.
             told.extend((!path.starts_with('/')).then(|| path[at + 1..].to_owned()));
         }
-        // Where a path is told by what stands behind a space in it.
+        // A path with a space may also be found as only the part after the space.
         told.extend(path.match_indices(' ').take(MAX_DEPTH).map(|(at, _)| path[at + 1..].to_owned()));
     }
     let roots: HashSet<String> = files
@@ -86,13 +86,13 @@ pub(super) fn drop_idle(work: &Work, history: &History, files: &mut Vec<File>) {
         !path.starts_with(['/', '~']) && directories(path).next().is_some_and(|it| !seen.contains(it))
     };
     let foreign = |path: &str| {
-        // Two names, or a file of another project.
+        // Two names (`env/.env`), or a file of another project.
         work.in_passing.contains(path) && strange(path) && !is_printed(path)
-            // An example.
+            // An example: `turn-N.md`.
             || work.announced.contains(path) && file_mentions::has_variable(path)
-            // A route of an application, or the import of a module.
+            // A route of an application, or a module that is imported.
             || root(path).is_some_and(|it| !SYSTEM_ROOTS.contains(&it) && !roots.contains(it))
-            // How a diff names it.
+            // The way that a diff names it: `a/src/x.rs`.
             || ["a/", "b/"].iter().any(|it| path.strip_prefix(it).is_some_and(|it| names.contains(it)))
             || file_mentions::is_of_other_tree(path, base)
             || file_mentions::is_placeholder(path)
@@ -108,7 +108,7 @@ pub(super) fn drop_idle(work: &Work, history: &History, files: &mut Vec<File>) {
     }
 }
 
-/// Directories of a path that are looked at.
+/// Maximum number of directories of a path that are looked at.
 const MAX_DEPTH: usize = 24;
 
 /// The first directory of an absolute path.
@@ -128,10 +128,10 @@ fn is_unexpanded(dir: &str) -> bool {
 }
 
 impl Work<'_> {
-    /// Records the files in the output of a search or listing, unless an operation on them is known. Where it is not
-    /// certain what they are below, they are written as printed, but for those that are known.
+    /// Records the files in the output of a search or listing, unless an operation on them is known. If the
+    /// directory that they are relative to is uncertain, unknown files are recorded as printed.
     pub(super) fn note_found_files(&mut self, number: usize, actions: &[Action], output: &Output) {
-        /// Maximum files that are an answer rather than a listing.
+        /// Maximum number of files in an answer; more are a listing.
         const ANSWER: usize = 5;
         let at = looked_in(actions, self.base);
         let certain = at.is_some();
@@ -157,7 +157,7 @@ impl Work<'_> {
         }
     }
 
-    /// Records the files that a prompt or another model's report names.
+    /// Records the files that a prompt or a subagent's report names.
     pub(super) fn note_named_files(&mut self, number: usize, named: Vec<&str>) {
         for found in named {
             let name = path(found, None, self.base);
@@ -168,7 +168,7 @@ impl Work<'_> {
         }
     }
 
-    /// Records the files that a reply names, which the model may be about to make.
+    /// Records the files that a reply names: the model may be about to create them.
     pub(super) fn note_announced_files(&mut self, number: usize, reply: &str) {
         for found in file_mentions::in_reply(reply) {
             let name = path(found, None, self.base);
@@ -220,14 +220,14 @@ impl Work<'_> {
             self.resolve_missing_file(number, &name);
         }
         if op == FileOp::Deleted {
-            // A directory takes what is in it with it.
+            // Deleting a directory deletes what is in it.
             let below = |path: &str| path.strip_prefix(&name).is_some_and(|it| it.starts_with('/'));
             self.files.retain(|path, _| !below(path));
         }
         self.files.insert(name, (number, op, to));
     }
 
-    /// The file of an action; SWE-agent's edits are of the one that is open.
+    /// The file of an action; SWE-agent's edits name none, but concern the open one.
     fn named_by(&mut self, action: &Action) -> Option<String> {
         let named = action.path.as_deref().map(|it| path(it, action.dir.as_deref(), self.base));
         let name = named.or_else(|| self.open.clone().filter(|_| action.meaning == Meaning::Edit))?;
@@ -242,7 +242,7 @@ impl Work<'_> {
         Some(name)
     }
 
-    /// What the last operation on a file is after an action that went well; `None` if that changes nothing of it.
+    /// The file's last operation after a successful action; `None` if that stays as it was.
     fn operation(&self, name: &str, meaning: Meaning, output: &Output) -> Option<FileOp> {
         let known = self.files.get(name);
         let before = known.map(|it| it.1);
@@ -307,8 +307,8 @@ impl Work<'_> {
         self.resolve_misfits(number, name);
     }
 
-    /// A path that was given from a directory that commands went to, and one of an earlier summary that is the end of one
-    /// other path, are that other path.
+    /// Merges spellings of a file: a path relative to a directory in which commands ran, and a path of an
+    /// earlier summary that is the end of exactly one other path, become that other path.
     pub(super) fn join_spellings(&mut self) {
         let whole: Vec<String> = self.files.keys().filter(|it| it.contains('/')).cloned().collect();
         let mut ends: HashMap<&str, Vec<&String>> = HashMap::new();
@@ -351,10 +351,10 @@ impl Work<'_> {
         }
     }
 
-    /// Completes paths of an earlier summary that are relative to a directory below the working directory: if other
-    /// paths of the summary in the same folder are known there, and the working directory has no such folder.
+    /// Completes paths of an earlier summary that are relative to a subdirectory: if other paths of the
+    /// summary in the same folder are known there, and the working directory has no such folder.
     pub(super) fn place_told_paths(&mut self) {
-        /// Paths that are enough to tell the directory.
+        /// Minimum number of paths that prove the directory.
         const ENOUGH: usize = 2;
         let relative = self.files.iter().filter(|it| it.0.contains('/') && !is_absolute(it.0));
         let (told, known): (Vec<_>, Vec<_>) =
@@ -389,9 +389,9 @@ impl Work<'_> {
         }
     }
 
-    /// Reads which files git says are changed, committed or gone.
+    /// Reads which files git shows as changed, committed or gone.
     pub(super) fn read_changes(&mut self, number: usize, parsed: &ParsedCommand, output: &str) {
-        /// A longer list is not of this work alone.
+        /// Maximum number of files; a longer list is not of this work alone.
         const MOST: usize = 120;
         let dir = parsed.git_directory().map(|it| path(&it, None, self.base));
         let dir = dir.as_deref();
@@ -399,7 +399,7 @@ impl Work<'_> {
         if dir.is_some_and(is_unexpanded) || tree.is_none() && self.is_of_other_tree(parsed) {
             return;
         }
-        // Where git ran below the root, a path that nothing else named may begin at either.
+        // If git ran in a subdirectory, an unknown path may be relative to it or to the root.
         let at_root = dir.is_none_or(is_absolute);
         self.untracked.extend(parsed.untracked_files().map(|it| path(it, dir, self.base)));
         let (files, base) = (&self.files, self.base);
@@ -413,7 +413,7 @@ impl Work<'_> {
         if listed.len() + of_commit.len() > MOST {
             return;
         }
-        // A list of another tree says nothing about this one.
+        // A list of another worktree says nothing about this one.
         let here = tree.map(str::to_owned);
         let listed_before = self.listed_in.contains(&here);
         let since = |it: &String| listed_before && !has_listed(self.changed_before.keys(), it);
@@ -422,7 +422,7 @@ impl Work<'_> {
             of_commit.iter().map(|it| (true, it)).chain(listed.iter().map(|it| (false, it)))
         {
             let Some(name) = resolve(it) else { continue };
-            // It may have been changed before the session, unless an earlier list does not have it.
+            // A file may have been changed before the session, unless an earlier list lacks it.
             let new = self.uncommitted_at_first.as_ref().is_some_and(|it| !has_listed(it.iter(), &name));
             let since = since(&name);
             let stays = it.change == Change::Deleted && self.untracked.contains(&name);
@@ -439,7 +439,7 @@ impl Work<'_> {
         };
         let committed = committed.into_iter().filter_map(|it| resolve(&named(it)));
         let committed = committed.filter(|it| is_file(it) && (at_root || files.contains_key(it)));
-        // One that was changed before it was read may be as it was then.
+        // A file that was changed already when it was read may be unchanged since.
         let as_read = |it: &String| match self.files.get(it) {
             Some((at, FileOp::Read, _)) => self.changed_before.get(it).is_some_and(|listed| listed < at),
             Some(_) | None => false,
@@ -461,7 +461,7 @@ impl Work<'_> {
         for (name, change, by, new) in changes {
             self.note_change(number, name, change, by, new);
         }
-        // What stood as deleted before it was staged.
+        // Until it was staged, git listed the old path as deleted.
         for (from, to) in renames {
             if let Some(file) = self.files.get_mut(&from).filter(|it| it.1 == FileOp::Deleted) {
                 *file = (number, FileOp::Renamed, Some(to));
@@ -469,14 +469,14 @@ impl Work<'_> {
         }
     }
 
-    /// Whether git ran in another tree or repository than the one that is worked in.
+    /// Whether git ran in another worktree or repository, or in an unknown directory.
     pub(super) fn is_of_other_tree(&self, parsed: &ParsedCommand) -> bool {
         let Some(dir) = parsed.git_directory().map(|it| path(&it, None, self.base)) else { return false };
         let above = self.base.is_some_and(|it| path(it, None, self.base).starts_with(&dir));
         is_unexpanded(&dir) || is_absolute(&dir) && !above || file_mentions::is_of_other_tree(&dir, self.base)
     }
 
-    /// Whether a file of the same name in another tree of the repository was changed here.
+    /// Whether this session changed the same file in another worktree.
     fn is_carried(&self, name: &str) -> bool {
         let is = |path: &str| path.strip_suffix(name).is_some_and(|it| it.ends_with('/'));
         self.carried.iter().any(|it| is(it))
@@ -485,7 +485,7 @@ impl Work<'_> {
             })
     }
 
-    /// Drops the files of trees that git removed.
+    /// Drops the files of worktrees that git removed.
     pub(super) fn drop_removed_trees(&mut self, parsed: &ParsedCommand) {
         let dir = parsed.git_directory();
         for tree in parsed.removed_trees() {
@@ -499,14 +499,14 @@ impl Work<'_> {
         }
     }
 
-    /// Notes that git calls a file changed. `by`: who of this session's changed it, if it was changed in it. `new`:
-    /// whether the first list of all that was uncommitted does not have it.
+    /// Notes that git shows a file as changed. `by`: who changed it, if it was changed in this session.
+    /// `new`: the first complete list of uncommitted files lacks it.
     fn note_change(&mut self, number: usize, name: String, change: Change, by: Option<By>, new: bool) {
         let (read_at, known) = self.files.get(&name).map(|it| (it.0, it.1)).unzip();
         let op = match (known, change) {
             (Some(FileOp::Deleted | FileOp::Renamed), _) => return,
             (Some(_), Change::Deleted) => FileOp::Deleted,
-            // Made by a command or another agent.
+            // Created by a command or a subagent.
             (Some(FileOp::Edited), Change::Added | Change::Untracked) if new => FileOp::CreatedThenEdited,
             (Some(op), Change::Modified | Change::Added | Change::Untracked) if op.changes() => return,
             (Some(_) | None, _) if by.is_none() => return,
@@ -519,18 +519,18 @@ impl Work<'_> {
             (_, Change::Added | Change::Untracked) => FileOp::Created,
         };
         let stays = |it: FileOp| matches!(it, FileOp::ReadThenChanged | FileOp::CreatedThenEdited);
-        // Where it was read stays: a kept end that holds the commit alone does not tell that.
+        // The message of the read stays: a kept tail that holds only the commit does not show the read.
         let number = read_at.filter(|_| stays(op)).unwrap_or(number);
         self.files.insert(name, (number, op, None));
     }
 }
 
-/// Whether a list of git has a file, or the new directory that it is in.
+/// Whether a list of git contains a file, or the untracked directory that it is in.
 fn has_listed<'l>(mut list: impl Iterator<Item = &'l String>, name: &str) -> bool {
     list.any(|it| it == name || it.ends_with('/') && name.starts_with(it.as_str()))
 }
 
-/// A path that git printed, as the file is known; none if it is cut and could be of several.
+/// The known path of a file that git printed; `None` if outside, or cut (`.../a.rs`) and ambiguous.
 fn known_path(
     files: &HashMap<String, (usize, FileOp, Option<String>)>,
     listed: &Listed,
@@ -548,10 +548,10 @@ fn known_path(
     if cut.is_none() && (files.contains_key(&name) || !name.trim_end_matches('/').contains('/')) {
         return Some(name);
     }
-    // Every tree has files of the same names.
+    // Every worktree has files of the same names.
     let tree = file_mentions::tree_of(&name, base);
     let here = |it: &&String| file_mentions::tree_of(it, base) == tree;
-    // Git may name what is above the working directory.
+    // Git's path may begin above the working directory.
     let above = |known: &&String| {
         let prefix = name.strip_suffix(known.as_str()).unwrap_or_default().trim_end_matches('/');
         let ends = |base: &str| base.replace('\\', "/").trim_end_matches('/').ends_with(prefix);
@@ -564,7 +564,7 @@ fn known_path(
     }
 }
 
-/// Whether a tool says that there was no such file before.
+/// Whether a tool says that it created a new file.
 fn says_created(output: &Output) -> bool {
     let start = clip(output.text.as_str(), 300).0;
     ["File created", "Created file", "created new file"].iter().any(|it| start.contains(it))

@@ -24,8 +24,8 @@ static KINDS: [(Name, AsciiFirstRegex); 9] = [
         Name::Ticket,
         r"(?i)\b(?:PR|pull request|issue|MR|bug|ticket)s? ?#?\d{1,6}\b|(?-i)\bCVE-\d{4}-\d{4,7}\b|\b[A-Z][A-Z]{1,9}-\d{1,6}\b|(?:^|[\s(`*|,])(#\d{2,5})\b|\[(#\d{2,5})\]\(",
     ),
-    // A plain number needs the name of its package or program; the word before it counts only if it is written like
-    // one.
+    // Two numbers alone (`1.2`) need the name of a package or program, and a plain word before a version
+    // (`gauge-x v1.2`) counts only if it is written like one.
     kind(
         Name::Version,
         concat!(
@@ -53,13 +53,14 @@ const fn kind(name: Name, pattern: &'static str) -> (Name, AsciiFirstRegex) {
     (name, AsciiFirstRegex::new(pattern))
 }
 
-/// A command that creates tickets, and how it prints their names.
+/// A command that creates tickets or pull requests.
 static CREATES_TICKET: AsciiFirstRegex = AsciiFirstRegex::new(r"\b(?:bd|gh (?:issue|pr|release)) create\b");
+/// The name of the new ticket in the output of [`CREATES_TICKET`] commands.
 static TICKET_CREATED: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)\bcreated (?:new )?(?:issue|bead|task|epic|bug|feature)?:? *([a-z]\w*-[a-z0-9.]*\d[a-z0-9.]*|[a-z]\w*-[a-z0-9]{2,5})\b|\x22id\x22: ?\x22([a-z]\w*-[\w.]+)\x22",
 );
-/// Reads the identifiers that the user or the model names, that commands contain, and that code written or searched
-/// here defines. `base`: the working directory.
+/// Reads the identifiers that the user or the model names, that commands contain, and that code written or
+/// searched here defines. `base`: the working directory.
 pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact> {
     let mut names = Names::default();
     let mut symbols = Symbols::default();
@@ -180,24 +181,24 @@ impl Names {
                         && !inside(text[it.end()..].chars().next());
                     let styles =
                         *kind == Name::Setting && is_style_declaration(text, it.start(), it.as_str());
-                    // Behind `#`, eight digits are a colour; behind a digit and a point, they are part of a number.
+                    // After `#`, eight digits are a color; after a digit and a point, part of a number.
                     let before = &text[..it.start()];
                     let in_number =
                         before.strip_suffix('.').is_some_and(|it| it.ends_with(|c: char| c.is_ascii_digit()));
                     let alone = alone && !before.ends_with('#') && !in_number;
                     let of_tool = is_kept_by_tools(word_around(text, it.range()));
                     let none = styles || of_tool || is_signature(text, it.start());
-                    // `git tag --list 'v0.5*'`
+                    // A glob: `git tag --list 'v0.5*'`.
                     let glob = *kind == Name::Version
                         && text[it.end()..].starts_with('*')
                         && !text[it.end()..].starts_with("**")
                         && !text[..it.start()].ends_with('*');
-                    // Of a longer number, which the pattern does not know.
+                    // Part of a longer number than the pattern matches.
                     let cut = matches!(kind, Name::Version | Name::Setting)
                         && text[it.end()..]
                             .strip_prefix('.')
                             .is_some_and(|it| it.starts_with(|c: char| c.is_ascii_digit()));
-                    // `1) issues 2) risks`
+                    // Numbering: `1) issues 2) risks`.
                     let numbers = *kind == Name::Ticket
                         && it.as_str().contains(' ')
                         && text[it.end()..].starts_with(')')
@@ -217,7 +218,7 @@ impl Names {
         }
     }
 
-    /// Of tool output, only the names of commits and of new tickets and pull requests.
+    /// Reads only commit hashes, and new tickets and pull requests. `makes`: the command creates tickets.
     fn add_printed(&mut self, number: usize, output: &str, makes: bool) {
         let text = clip(output, 2_000).0;
         if makes {
@@ -258,12 +259,12 @@ fn is_search(action: &Action) -> bool {
     action.meaning == Meaning::Search || action.command.as_deref().is_some_and(by)
 }
 
-/// What stands before the time in the name of a screenshot (macOS).
+/// The part of a macOS screenshot's file name before the time.
 static SHOT: AsciiFirstRegex = AsciiFirstRegex::new(r"\b\d{4}-\d\d-\d\d at $");
 
-/// Whether a name behind `before` is a part of another, or a number that counts something else.
+/// Whether a name that follows `before` is part of a longer one, or a number that counts something else.
 fn is_part_of_other(kind: Name, before: &str, name: &str) -> bool {
-    /// What reviews and plans number like tickets.
+    /// What reviews and plans number in the same way as tickets.
     const NUMBERED: [&str; 6] = ["finding", "findings", "point", "step", "comment", "question"];
     let line = before.rsplit('\n').next().unwrap_or_default();
     let heads_line = line.trim_matches(['#', '*', ' ']).is_empty();
@@ -297,7 +298,7 @@ fn is_part_of_other(kind: Name, before: &str, name: &str) -> bool {
     }
 }
 
-/// The word in which a name stands: a path, an address.
+/// The word that contains a name, such as a path or URL.
 fn word_around(text: &str, name: std::ops::Range<usize>) -> &str {
     let apart = |c: char| c.is_whitespace() || "\"'`()<>,;".contains(c);
     let start = text[..name.start].rfind(apart).map_or(0, |at| at + 1);
@@ -315,7 +316,7 @@ fn is_signature(text: &str, at: usize) -> bool {
 fn trimmed(kind: Name, text: &str) -> &str {
     let text = match kind {
         Name::Version => text.trim_start_matches(['-', '.', '/']),
-        // A quotation that ends behind the name.
+        // A backtick whose pair is after the match.
         Name::Setting if text.matches('`').count() == 1 => text.trim_start_matches('`'),
         // Tracking parameters are not part of the address.
         Name::Url => text.split_once("?utm_").or(text.split_once("&utm_")).map_or(text, |it| it.0),
@@ -371,7 +372,7 @@ fn is_style_declaration(text: &str, at: usize, setting: &str) -> bool {
 fn is_informative(kind: Name, text: &str) -> bool {
     match kind {
         Name::Hash => {
-            // SHA-1, whole or cut, or SHA-256; 24 digits are an id of a database (MongoDB).
+            // SHA-1, full or abbreviated, or SHA-256; 24 digits are a MongoDB id.
             matches!(text.len(), 7..=23 | 25..=40 | 64 | 71)
                 && text.bytes().any(|b| b.is_ascii_digit())
                 && text.bytes().any(|b| b.is_ascii_lowercase())
@@ -407,7 +408,7 @@ fn is_informative(kind: Name, text: &str) -> bool {
         Name::Url => {
             let host = text.split('/').nth(2).unwrap_or_default();
             text.len() <= 300
-                // A template, of which the name of a variable is cut off.
+                // A template, cut at its variable: `https://x.io/$` of `https://x.io/${id}`.
                 && !text.contains('$')
                 && !text.ends_with(['@', '=', '&'])
                 && (host.contains(['.', ':']) || host == "localhost")
@@ -415,7 +416,7 @@ fn is_informative(kind: Name, text: &str) -> bool {
                 && !host.contains('[')
                 && ![".example", ".test", ".invalid"].iter().any(|it| host.ends_with(it))
         }
-        // Parameters of the agent's own tools.
+        // Not parameters of the agents' own tools.
         Name::Setting => {
             let value = text[setting_key(text).len()..].trim_start_matches(['=', ':', ' ', '`']);
             !["arXiv", "session_id", "cell_id", "yield_time_ms", "max_output_tokens"]

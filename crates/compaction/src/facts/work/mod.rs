@@ -26,7 +26,7 @@ use runs::has_moved;
 use history::tools::{self, Action, Meaning};
 use history::{Call, History, Kind, Message, Output, Part, Role, RolledBack};
 
-/// How an output begins when an edit or a read failed, in lower case (all agents).
+/// Prefixes, in lower case, of the output of an edit or read that failed (all agents).
 const FAILURE_STARTS: [&str; 22] = [
     "<tool_use_error>",
     "apply_patch verification failed",
@@ -52,7 +52,7 @@ const FAILURE_STARTS: [&str; 22] = [
     "user rejected",
 ];
 
-/// Errors of the client itself, which the next call corrects (Claude Code 2.1, OpenCode 1.18).
+/// Prefixes of the client's own errors, which the next call corrects (Claude Code 2.1, OpenCode 1.18).
 const CLIENT_ERRORS: [&str; 4] = [
     "File has not been read yet",
     "File has been modified since read",
@@ -60,7 +60,7 @@ const CLIENT_ERRORS: [&str; 4] = [
     "File has been unexpectedly modified",
 ];
 
-/// What an output says of a call that never ran, because another one that was made with it failed (Claude Code 2.1).
+/// Prefixes of the output of a call that never ran because a parallel call failed (Claude Code 2.1).
 const NEVER_RAN: [&str; 2] = ["Sibling tool call errored", "Cancelled: parallel tool call"];
 
 #[derive(Default)]
@@ -68,16 +68,17 @@ struct Work<'a> {
     base: Option<&'a str>,
     /// Whether the agent's shell reports every failure; `None` where the agent is unknown.
     reports: Option<bool>,
+    /// By path: message of the last operation, the operation, and the new path if renamed.
     files: HashMap<String, (usize, FileOp, Option<String>)>,
-    /// Files of which a call gave the whole path.
+    /// Files that a call named by an absolute path.
     whole_paths: HashSet<String>,
-    /// Directories that commands went to.
+    /// Directories in which commands ran.
     went_to: HashSet<String>,
-    /// Files that only a reply of the model names, so that they may not be there.
+    /// Files that only a reply of the model names: they may not exist.
     announced: HashSet<String>,
-    /// Those of them that it only names without marks of code, as in "env/.env".
+    /// Those of `announced` named without backticks, link or line number: "env/.env" may be two names.
     in_passing: HashSet<String>,
-    /// Files that only long listings show.
+    /// Files seen only in long listings.
     listed: HashSet<String>,
     /// Message numbers of earlier summaries.
     summary_messages: HashSet<usize>,
@@ -85,55 +86,55 @@ struct Work<'a> {
     open: Option<String>,
     /// Background commands, by session id.
     background: HashMap<String, String>,
-    /// A command that the user ran, until its output is read.
+    /// A command that the user ran in the client, until its output follows.
     typed: Option<String>,
-    /// Directories of the last commands; empty for the working directory.
+    /// Directories of the last commands; an empty string for the working directory and those below it.
     recent_dirs: Vec<String>,
-    /// Unresolved errors: indexes in `errors`, by command or tool, then by message.
+    /// Unresolved errors: indexes in `errors`, by key of the command or tool call, then by error text.
     open_errors: HashMap<String, HashMap<String, Vec<usize>>>,
     /// Indexes in `errors` of merge conflicts that were not resolved yet.
     conflicts: Vec<usize>,
-    /// By name of an operation: the indexes in `errors` of its failures, and what each was given.
+    /// By operation name: the indexes in `errors` of its failures, and the operation with its arguments.
     errors_by_operation: HashMap<String, Vec<(usize, Operation)>>,
-    /// By index in `errors`: the operations of its command that did not succeed since.
+    /// By index in `errors`: names of the operations in its command that have not succeeded since.
     pending_operations: HashMap<usize, HashSet<String>>,
     /// Failed commands that may be tried again.
     retries: Vec<resolution::Retry>,
-    /// Errors that a similar command's success may have ended, by name of the operation that failed.
+    /// By name of the failed operation: errors that the success of a similar command may have resolved.
     mended: HashMap<String, Vec<(usize, Operation)>>,
     uncommitted: git::uncommitted::Uncommitted,
     commits: git::commits::Commits,
     log: git::log::Log,
-    /// Whether another agent was given work, which may change files that no call here shows.
+    /// Whether a subagent was given work, which may change files without a call in this history.
     delegated: bool,
-    /// Files that git listed as changed before that, or in its first list.
+    /// Files that git listed as changed before any delegation, or in its first list, with the message.
     changed_before: HashMap<String, usize>,
-    /// Files that were changed in trees of the repository that are gone.
+    /// Files changed in worktrees that were removed since.
     carried: Vec<String>,
-    /// Files that git was told to leave alone, which stay where they are.
+    /// Files taken out of git by `git rm --cached`: listed as deleted, but still on disk.
     untracked: HashSet<String>,
-    /// The trees in which git listed changed files; `None` is the one that is worked in.
+    /// The worktrees whose changed files git listed; `None` is the session's own.
     listed_in: HashSet<Option<String>>,
-    /// What its first list of all that was uncommitted has, with new directories.
+    /// The first complete list of uncommitted files, with untracked directories (`new/`).
     uncommitted_at_first: Option<HashSet<String>>,
-    /// Index in `errors` of the failure after which the model goes another way.
+    /// Index in `errors` of the failure after which the model says that it takes another approach.
     instead: Option<usize>,
-    /// The last run of all tests that went well, its name and directory.
+    /// The last successful run of all tests: message, operation name and directory.
     green: Option<(usize, String, Option<String>)>,
-    /// Branches and tags that were made, with the message.
+    /// Branches and tags that were created, with the message.
     saved: Vec<(usize, String)>,
-    /// What the user wrote so far.
+    /// The user's prompts so far.
     prompts: Vec<String>,
-    /// Changes of files, in order.
+    /// Changes to files, in order.
     changes: Vec<Fact>,
-    /// Questions of tools: the index of the last answer in `facts`.
+    /// By question that a tool asked the user: index in `facts` of the last answer.
     questions: HashMap<String, usize>,
     errors: Vec<Fact>,
     commands: Vec<Fact>,
     facts: Vec<Fact>,
 }
 
-/// Returns the changes of files that a later one replaced.
+/// Returns all changes to files, in order, and the session's commits.
 pub(in crate::facts) fn read(
     history: &History,
     base: Option<&str>,
@@ -152,7 +153,7 @@ pub(in crate::facts) fn read(
     drop_settled_errors(&mut work.errors, end);
     work.place_told_paths();
     work.join_spellings();
-    // A map has no order of its own.
+    // Sorted below: a hash map has no stable order.
     let mut files: Vec<_> = std::mem::take(&mut work.files).into_iter().collect();
     files::drop_idle(&work, history, &mut files);
     files.sort_by(|a, b| (a.1.0, &a.0).cmp(&(b.1.0, &b.0)));
@@ -162,7 +163,7 @@ pub(in crate::facts) fn read(
     facts.append(&mut work.errors);
     facts.append(&mut work.commands);
     facts.append(&mut work.facts);
-    // What a client writes before the first prompt may stay in front of a summary.
+    // The first message that is not the client's own: those may stay in front of a summary.
     let client = |it: &Message| it.role == Role::System || it.kind == Kind::Context;
     let first = history.messages().iter().position(|it| !client(it)).unwrap_or(0);
     let place = |text: String| Fact::from_tools(ToolTopic::Directory, first, text, Detail::None);
@@ -172,7 +173,7 @@ pub(in crate::facts) fn read(
 }
 
 impl Work<'_> {
-    /// Takes over what an earlier summary tells of files, open errors and the repository.
+    /// Moves what an earlier summary says about files, open errors and the repository from `facts` to `self`.
     fn resume(&mut self, facts: &mut Vec<Fact>) {
         for fact in facts.iter() {
             if let Detail::File { op, to } = &fact.detail {
@@ -203,7 +204,6 @@ impl Work<'_> {
         });
     }
 
-    /// Reads the messages in order.
     fn replay(&mut self, history: &History) {
         let mut open: HashMap<&str, (&Call, Vec<Action>)> = HashMap::new();
         for (number, message) in history.messages().iter().enumerate() {
@@ -240,7 +240,7 @@ impl Work<'_> {
         }
     }
 
-    /// The working directory, and what else is known of where the session stands.
+    /// The working directory, where the last commands ran, the shell's directory, and rolled-back turns.
     fn places(&self, base: &str, history: &History) -> String {
         let at = self.recent_dirs.first().filter(|_| has_moved(&self.recent_dirs));
         let mut text = at.map_or(base.to_owned(), |at| format!("{base}; the last commands ran in {at}"));
@@ -254,26 +254,26 @@ impl Work<'_> {
     }
 }
 
-/// Joins errors that are one, and drops those that are over without a success of their own. `end`: number of messages.
+/// Merges equal errors, and drops those settled without a success of their own. `end`: number of messages.
 fn drop_settled_errors(errors: &mut Vec<Fact>, end: usize) {
     same_errors(errors);
     drop_repeated_errors(errors);
     drop_moved_errors(errors);
-    // An edit that is not retried soon was made in another way.
+    // An edit that did not fit and was not retried soon was made in another way.
     errors.retain(|it| {
         let stands = matches!(it.detail, Detail::Error { resolved: None, .. });
         !(stands && it.message + RECENT_MESSAGES < end && resolution::is_misfit(&it.text))
     });
 }
 
-/// How a line about the repository begins.
+/// Prefix of a line about the repository.
 pub(crate) const REPOSITORY: &str = "git: ";
 
-/// How a line about the branch goes on.
+/// What follows [`REPOSITORY`] in the line about the current branch.
 const CHECKED_OUT: &str = "checked out: ";
 
-/// Drops the names that another fact settles: hashes of commits that are told with their subject, and symbols of files
-/// that are gone. Those of a renamed file are where it is now.
+/// Drops identifiers that another fact makes redundant: hashes of commits that are listed with their subject,
+/// and symbols of deleted files. Symbols of a renamed file get its new path.
 pub(in crate::facts) fn drop_retold_names(facts: &mut Vec<Fact>) {
     let mut gone: HashMap<String, Option<String>> = HashMap::new();
     let mut there: HashSet<String> = HashSet::new();
@@ -293,7 +293,7 @@ pub(in crate::facts) fn drop_retold_names(facts: &mut Vec<Fact>) {
             _ => {}
         }
     }
-    // A file that is gone, by itself or with a directory that it was in.
+    // `Some(None)`: deleted, itself or with a directory that it was in. `Some(Some(path))`: renamed.
     let gone = |file: &str| {
         let deleted = |dir: &str| gone.get(dir).filter(|it| it.is_none());
         let with_directory = || file.match_indices('/').find_map(|it| deleted(&file[..it.0]));
@@ -313,7 +313,7 @@ pub(in crate::facts) fn drop_retold_names(facts: &mut Vec<Fact>) {
     });
 }
 
-/// Messages within which an agent comes back to what it listed or tried.
+/// Number of messages within which an agent returns to what it listed or tried.
 const RECENT_MESSAGES: usize = 60;
 
 fn rolled_back(taken: &RolledBack, base: &str) -> String {
@@ -327,8 +327,8 @@ fn rolled_back(taken: &RolledBack, base: &str) -> String {
     format!("{turns} rolled back; what they changed may still be on disk: {}{more}", named.join(", "))
 }
 
-/// The same line from two commands is the same error: what became of one of them later became of both. A line that
-/// names nothing (`Error: Command failed`) is the same only from the same programs.
+/// Gives equal error lines of different commands the same fate: if one is resolved later, all are. Lines that
+/// name nothing (`Error: Command failed`) are equal only if the same programs were run.
 fn same_errors(errors: &mut [Fact]) {
     let key = |error: &Fact| {
         let text = without_durations(&error.text).into_owned();
@@ -348,7 +348,7 @@ fn same_errors(errors: &mut [Fact]) {
             *newest = (newest.0.max(resolved.unwrap_or_default()), newest.1.max(similar.unwrap_or_default()));
         }
     }
-    // Each edit that did not fit is one of its own.
+    // Edits that did not fit stay separate errors, though their messages are alike.
     for error in errors.iter_mut().filter(|it| !resolution::is_misfit(&it.text)) {
         let (at, newest) = (error.message, gone.get(&key(error)));
         if let Detail::Error { resolved: resolved @ None, similar, .. } = &mut error.detail
@@ -360,7 +360,7 @@ fn same_errors(errors: &mut [Fact]) {
     }
 }
 
-/// An error that several runs printed before the one that ended it, or that is not known to have ended, is told once.
+/// Keeps the newest of equal errors that one success resolved, or that are unresolved and name something.
 fn drop_repeated_errors(errors: &mut Vec<Fact>) {
     let key = |it: &Fact| match it.detail {
         Detail::Error { resolved, similar: None, excused: None, .. } => {
@@ -374,13 +374,13 @@ fn drop_repeated_errors(errors: &mut Vec<Fact>) {
     errors.retain(|it| key(it).is_none_or(|key| newest.get(&key) == Some(&it.message)));
 }
 
-/// Whether an error says more than that something failed: a path, a name, a value.
+/// Whether an error says more than that something failed: it contains a path, a name or a value.
 fn names_something(error: &str) -> bool {
     let names = |it: &str| it.trim_end_matches(['.', ':']).contains(['/', '.', '_', ':', '\'', '"']);
     error.split_whitespace().any(names)
 }
 
-/// An error that a checker printed again at another line of the same file is told once.
+/// Keeps the newest where a checker printed the same unresolved error at another line of the same file.
 fn drop_moved_errors(errors: &mut Vec<Fact>) {
     let place = |it: &Fact| {
         let stands = matches!(it.detail, Detail::Error { resolved: None, similar: None, .. });
@@ -438,7 +438,7 @@ impl Work<'_> {
             | Meaning::Other => {
                 let subject = match actions.first().and_then(|it| it.path.as_deref()) {
                     Some(it) => format!("{} {}", call.name, path(it, None, self.base)),
-                    // Another page that loads says nothing of this one.
+                    // With its URL: a page that loads does not resolve the failure of another one.
                     None => match fetched(call).filter(|_| main == Meaning::Fetch) {
                         Some(what) => format!("{} {}", call.name, flat(clip(&what, 200).0)),
                         None => call.name.to_string(),
@@ -449,7 +449,7 @@ impl Work<'_> {
                     actions.iter().for_each(|it| self.record_file_action(number, it, output));
                     match main {
                         Meaning::Search | Meaning::List => self.note_found_files(number, actions, output),
-                        // Another model's report.
+                        // The output is a subagent's report.
                         Meaning::Delegate if !is_instructions(output.text.as_str()) => {
                             self.delegated |= !only_looks(call);
                             self.note_named_files(number, file_mentions::in_prose(output.text.as_str()));
@@ -461,7 +461,7 @@ impl Work<'_> {
                     actions.first().and_then(|it| it.path.as_deref()).filter(|_| main == Meaning::Read);
                 if let Some(asked) = asked.filter(|_| failed) {
                     let name = path(asked, None, self.base);
-                    // What could not be read may not be there.
+                    // A file that could not be read may not exist.
                     if self.files.get(&name).is_some_and(|it| it.1 == FileOp::Mentioned) {
                         self.files.remove(&name);
                     }
@@ -489,7 +489,7 @@ impl Work<'_> {
         self.errors.push(error);
     }
 
-    /// Records a failure with `error`, or a success. Returns the index in `errors` of the failure.
+    /// Records a failure with its `error` text, or a success. Returns the failure's index in `errors`.
     fn record_result(&mut self, number: usize, of: &str, error: Option<String>) -> Option<usize> {
         if error.as_deref().is_some_and(|it| CLIENT_ERRORS.iter().any(|of| it.starts_with(of))) {
             return None;
@@ -553,7 +553,7 @@ impl Work<'_> {
     }
 }
 
-/// Whether a call asks an agent that changes no files (Claude Code, OpenCode, Codex).
+/// Whether a call delegates to a kind of subagent that changes no files (Claude Code, OpenCode, Codex).
 fn only_looks(call: &Call) -> bool {
     const KINDS: [&str; 8] =
         ["explor", "plan", "librarian", "oracle", "claude-code-guide", "review", "architect", "research"];
@@ -563,7 +563,7 @@ fn only_looks(call: &Call) -> bool {
     KINDS.iter().any(|it| kind.contains(it))
 }
 
-/// The address or words that a call looks up in the web.
+/// The URL or query of a web call.
 fn fetched(call: &Call) -> Option<String> {
     let input: serde_json::Value = serde_json::from_str(call.input.as_str()).ok()?;
     ["url", "query", "prompt"].iter().find_map(|key| input.get(key)?.as_str().map(str::to_owned))
@@ -576,7 +576,7 @@ fn has_failed(output: &Output) -> bool {
         || start.starts_with("exit code: ") && !start.starts_with("exit code: 0")
 }
 
-/// The tool's error message, without the element that Claude Code puts around it.
+/// The tool's error message, without Claude Code's `<tool_use_error>` element around it.
 fn failure_message(output: &Output) -> String {
     let text = without_escapes(clip(output.text.as_str().trim(), 4_000).0);
     let text = text.strip_prefix("<tool_use_error>").unwrap_or(&text);

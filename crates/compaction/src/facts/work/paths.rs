@@ -5,7 +5,7 @@ use history::History;
 /// Maximum bytes of a path, and of the directory that paths are relative to.
 pub(in crate::facts) const MAX_PATH_BYTES: usize = 1_000;
 
-/// The working directory.
+/// The session's working directory, if stated.
 pub(in crate::facts) fn directory(history: &History) -> Option<String> {
     if let Some(cwd) = &history.meta.cwd {
         return Some(cwd.to_string()).filter(|it| is_absolute(it) && it.len() <= MAX_PATH_BYTES);
@@ -20,7 +20,8 @@ pub(in crate::facts) fn directory(history: &History) -> Option<String> {
     })
 }
 
-/// A path relative to the working directory, without `./` and `..`.
+/// A path without `./` and `..`, relative to the working directory `base` if below it. `dir`: what `written`
+/// is relative to, if not `base`.
 pub(in crate::facts) fn path(written: &str, dir: Option<&str>, base: Option<&str>) -> String {
     let base = base.map(|it| it.replace('\\', "/"));
     let base = base.as_deref();
@@ -57,25 +58,25 @@ pub(in crate::facts) fn path(written: &str, dir: Option<&str>, base: Option<&str
     }
 }
 
-/// A printed path, relative to the working directory. The command may have run elsewhere: a path outside of the working
-/// directory is used only if it was printed as such.
+/// A printed path, relative to the working directory. A path outside of it is used only if it was printed as
+/// an absolute one, since the command may have run elsewhere.
 pub(in crate::facts) fn printed(written: &str, dir: Option<&str>, base: Option<&str>) -> Option<String> {
     Some(path(written, dir, base)).filter(|it| !it.starts_with('/') || it == written)
 }
 
-/// Whether two directories, as commands name them, are known and not the same.
+/// Whether both directories, as commands name them, are known and differ.
 pub(in crate::facts) fn is_elsewhere(one: Option<&str>, other: Option<&str>, base: Option<&str>) -> bool {
     one.zip(other).is_some_and(|(one, other)| path(one, None, base) != path(other, None, base))
 }
 
-/// The letter of the drive on which a path begins (Windows).
+/// The drive letter of a Windows path.
 fn drive(path: &str) -> Option<char> {
     let letter = path.strip_suffix(':').or_else(|| path.split_once(":/").map(|it| it.0))?;
     letter.parse().ok().filter(char::is_ascii_alphabetic)
 }
 
-/// A path with `/` alone. Where the working directory is on the drive `drive`, Git Bash's `/d/x` and `d:/x` are `D:/x`,
-/// written like that drive.
+/// A path with `/` for `\`. If the working directory is on a Windows drive, `drive`, Git Bash's `/d/x` and
+/// `d:/x` become `D:/x`; `drive` keeps its letter case.
 fn on_drive(path: &str, drive: Option<char>) -> String {
     let path = path.replace('\\', "/");
     let Some(drive) = drive else { return path };

@@ -1,4 +1,4 @@
-//! What becomes of failures.
+//! Which earlier failures a later success resolves, or a statement of the model excuses.
 
 use std::collections::HashSet;
 
@@ -11,12 +11,12 @@ use crate::facts::text::{clip, flat, is_machine_output, sentences, without_durat
 use crate::facts::{Detail, Fact};
 use history::Output;
 
-/// Number of messages after a wrong call in which its correction is expected: five calls with their outputs.
+/// Number of messages within which a wrong call is corrected: five calls with their outputs.
 const NEAR: usize = 10;
 /// Number of newest errors that are looked at.
 const RECENT: usize = 32;
 
-/// A program was called in a way that it does not know, or an inline script has a typing error.
+/// A program rejected its arguments or does not exist, or an inline script has a syntax error.
 static WRONG_CALL: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)\b(?:unknown|unrecogni[sz]ed|unexpected|invalid|illegal|no such) (?:option|argument|flag|switch|command|subcommand)s?\b",
     r"|^usage:|command not found|\b(?:Syntax|Indentation)Error\b|unexpected (?:EOF|end of file)",
@@ -26,26 +26,27 @@ static NOT_INSTALLED: AsciiFirstRegex =
 static MISSING: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)no such file|not found|does not exist|did not match any|ENOENT|cannot find|can't open",
 );
-/// A module or program is not installed.
+/// A module or program is not installed; one of the groups captures its name.
 static NOT_THERE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r#"No module named ['"]?([A-Za-z_][\w.]*)|[Cc]annot find (?:module|package) ['"]([@A-Za-z][\w@/.-]*)"#,
     r#"|command not found: ([\w.-]+)|(?:^|[\s:])([\w.-]+): (?:command )?not found\b|exec: "([\w.-]+)": executable file not found"#,
     r"|[Tt]he command '([\w.-]+)' could not be found",
 ));
-/// The model goes another way.
+/// The model says that it takes another approach.
 static INSTEAD: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)\binstead\b|\b(?:try|use|using|take|with) (?:a |an |the )?(?:different|another|other|alternative)\b|\bworkaround\b",
     r"|stattdessen|en su lugar|à la place|вместо|代わりに|改用|대신",
 ));
-/// Programs whose tests compile all that they build.
+/// Programs whose `test` also compiles the project, so that passing tests prove the build.
 const COMPILERS: [&str; 7] = ["go", "cargo", "gradle", "gradlew", "mvn", "dotnet", "swift"];
-/// What such a program does besides testing that its tests include.
+/// Subcommands of [`COMPILERS`] that `test` includes.
 const COMPILES: [&str; 5] = ["build", "check", "vet", "compile", "test"];
-/// An error of a compiler or checker with its place: `src/a.ts(3,1): error TS1005: …`, `a.go:12:3: undefined: x`.
+/// An error of a compiler or checker with its location: `src/a.ts(3,1): error TS1005: …`,
+/// `a.go:12:3: undefined: x`.
 static LOCATED: AsciiFirstRegex =
     AsciiFirstRegex::new(r"^([^\s:(]+\.[A-Za-z]\w{0,4})[(:]\d+(?:[,:]\d+)?\)?:? (?:- )?(\S.*)$");
 static ERROR_CODE: AsciiFirstRegex = AsciiFirstRegex::new(r"\b[A-Z]{1,5}\d{3,5}\b");
-/// How the messages of editing tools begin whose call did not fit the file, in lower case.
+/// Prefixes, in lower case, of an editing tool's message that the edit did not fit the file.
 const MISFITS: [&str; 15] = [
     "string to replace not found",
     "could not find oldstring",
@@ -65,7 +66,7 @@ const MISFITS: [&str; 15] = [
     // Gemini CLI
     "failed to edit, ",
 ];
-/// What a failure is called that is no fault of the work, and how a model says so.
+/// Excuses for a failure that is not the work's fault, and the words with which a model gives them.
 pub(in crate::facts) static EXCUSES: [(&str, AsciiFirstRegex); 4] = [
     excuse(
         "pre-existing",
@@ -90,21 +91,21 @@ static DOUBTED: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)\?\s*$|\b(?:not|n['’]t|whether|if|might|may|maybe|could|perhaps|probably|check|verify|likely)\b",
 );
 
-/// A command is run to see it fail.
+/// The model says that it runs a command to see it fail.
 static WANTS_FAILURE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)\bnegative (?:check|test|case)s?\b|\bred phase\b|\bfails? without (?:the|this) (?:fix|change)\b",
     r"|\b(?:verify|confirm|check|prove|ensure|see)(?: that)? (?:it|they|(?:the|new) \w+) fails?\b|\b(?:it|this|that|they) (?:should|must) fail\b",
 ));
 
-/// A command that failed, as long as another try is expected.
+/// A failed command whose retry is still expected.
 pub(super) struct Retry {
     error: usize,
-    /// Commands in which it is expected.
+    /// Number of further commands that may be the retry.
     left: usize,
     dir: Option<String>,
-    /// What was left to do again.
+    /// Steps of the command that have not succeeded since.
     steps: Vec<Vec<String>>,
-    /// No other command that does something succeeded since.
+    /// No other command that changes something has succeeded since.
     first: bool,
 }
 
@@ -116,12 +117,12 @@ fn unresolved(error: &mut Fact) -> Option<(&str, Option<&str>, &mut Option<usize
 }
 
 impl Work<'_> {
-    /// A command that changes something succeeded: what failed for want of a module or program that it installs or runs
-    /// is over, as is what the model did in another way.
+    /// A command that changes something succeeded: resolves errors about a missing module or program that it
+    /// installs or runs, and the error that the model set out to avoid by another approach.
     pub(super) fn resolve_by_success(&mut self, number: usize, command: &str, parsed: &ParsedCommand) {
         let project = self.base.map(super::paths::file_name);
         let key = command::dedup_key(command);
-        // A commit is no other way to do anything but commit.
+        // Commands of git alone deliver the work: they are no other approach to what failed.
         let delivers = parsed.names().iter().all(|it| it.starts_with("git "));
         let instead = self.instead.take().filter(|_| !delivers);
         for (at, error) in self.errors.iter_mut().enumerate().rev().take(RECENT) {
@@ -137,13 +138,13 @@ impl Work<'_> {
         }
     }
 
-    /// A script in a command line went well: one before it that asked about the same is answered.
+    /// An inline script succeeded: resolves the failures of earlier ones about the same subject.
     pub(super) fn resolve_probe(&mut self, number: usize, command: &str) {
         let Some(words) = command::probe(command) else { return };
         for error in self.recent_errors() {
             let near = number.saturating_sub(error.message) <= 2 * NEAR;
             let Some((_, Some(of), resolved)) = unresolved(error) else { continue };
-            // Later only one that asks all of that again.
+            // Further away, only if the new script has all words of the failed one.
             let again = |it: HashSet<&str>| is_same_subject(&it, &words) && (near || it.is_subset(&words));
             if command::probe(of).is_some_and(again) {
                 *resolved = Some(number);
@@ -151,10 +152,10 @@ impl Work<'_> {
         }
     }
 
-    /// What the model says after a failure: that it goes another way, which the next command does. What checks the work
-    /// has no other way.
+    /// Notes that the model announces another approach after a failure: the next command is taken for it. A
+    /// failed build or check is excluded, since nothing replaces it.
     pub(super) fn note_other_way(&mut self, number: usize, text: &str) {
-        /// A model says so at once.
+        /// Number of messages within which a model says so.
         const SOON: usize = 2;
         let Some(error) = self.errors.last().filter(|it| number.saturating_sub(it.message) <= SOON) else {
             return;
@@ -166,7 +167,8 @@ impl Work<'_> {
         }
     }
 
-    /// All tests went well, and a commit followed: what did not compile before that does.
+    /// Once all tests passed and a commit followed: resolves earlier failures of these tests and of builds
+    /// that they include.
     pub(super) fn resolve_by_green_commit(
         &mut self,
         number: usize,
@@ -199,11 +201,11 @@ impl Work<'_> {
 
     /// Records the operations that must succeed before an error of `command` may be gone.
     pub(super) fn track_operations(&mut self, error: usize, command: &ParsedCommand) {
-        /// Maximum errors of one operation.
+        /// Maximum number of errors that are kept per operation.
         const KEPT: usize = 64;
         let text = self.errors[error].text.to_string();
         let failed = command.failed_operations(&text);
-        // Of several it is not known which one failed, nor which ran.
+        // With several candidates, which one failed (or even ran) is unknown.
         let certain = failed.len() == 1;
         for operation in failed {
             let known = self.mended.entry(operation.name.clone()).or_default();
@@ -215,7 +217,7 @@ impl Work<'_> {
                 if let Detail::Error { similar, .. } = &mut self.errors[known].detail {
                     *similar = None;
                 }
-                // The next run of a program that is no check may be about something else.
+                // Only a check is tracked again: the next run of another program may be about something else.
                 if failed.checks() {
                     self.pending_operations.entry(known).or_default().insert(operation.name.clone());
                     self.errors_by_operation.entry(operation.name.clone()).or_default().push((known, failed));
@@ -233,15 +235,15 @@ impl Work<'_> {
     /// Records that `command` succeeded: errors whose operations have all succeeded since may be gone.
     pub(super) fn record_success(&mut self, number: usize, command: &str, parsed: &ParsedCommand) {
         let here = command::directory(command);
-        // The hook that failed did not run.
+        // With `--no-verify`, the hook that failed did not run.
         let skips = parsed.skips_hooks();
         for operation in parsed.operations().into_iter().filter(|it| !(skips && it.name.starts_with("git ")))
         {
-            // A task runs those that are named after it, `lint` runs `lint:types`, but `test` seldom `test:e2e`.
+            // A task includes its subtasks (`lint` runs `lint:types`), but `test` rarely `test:e2e`.
             let of_all = !operation.name.ends_with("test");
             let runs = |it: &&String| {
                 let rest = it.strip_prefix(&operation.name);
-                // A script without words does what it does with some.
+                // A script run without arguments covers its runs with arguments.
                 let of_script = operation.name.contains('.');
                 rest.is_some_and(|it| {
                     it.is_empty() || of_all && it.starts_with(':') || of_script && it.starts_with(' ')
@@ -255,7 +257,7 @@ impl Work<'_> {
         }
     }
 
-    /// Ends the errors of the operation `name` that `operation` includes, which succeeded in the directory `here`.
+    /// `operation` succeeded in directory `here`: errors of `name` that it covers no longer wait for `name`.
     fn end_errors(&mut self, number: usize, name: &str, operation: &Operation, here: Option<&str>) {
         let Some(same) = self.errors_by_operation.get_mut(name) else { return };
         let elsewhere = |error: usize| match &self.errors[error].detail {
@@ -281,7 +283,7 @@ impl Work<'_> {
         }
     }
 
-    /// A check ran again, whatever came of it: errors that it prints stand, and those are over that it would print.
+    /// A check ran again, with whatever outcome: errors it prints still stand, errors it omits are resolved.
     pub(super) fn resolve_absent(
         &mut self,
         number: usize,
@@ -290,7 +292,7 @@ impl Work<'_> {
         output: &str,
     ) {
         let lines = output.lines().count();
-        // It ran: errors stand in other places.
+        // Only output with located errors proves that the checker ran at all.
         if !output.lines().any(|it| located(it.trim()).is_some()) {
             return;
         }
@@ -307,7 +309,7 @@ impl Work<'_> {
                 continue;
             }
             if output.lines().any(|it| it.contains(file) && flat(it).contains(what)) {
-                // A syntax error may have kept it from being looked for.
+                // Still there. That it was absent in between may be due to a syntax error elsewhere.
                 *resolved = None;
             } else if resolved.is_none()
                 && parsed.shows_all(lines, |search| command::lets_through(search, text))
@@ -317,18 +319,18 @@ impl Work<'_> {
         }
     }
 
-    /// Another try of `command`, which failed with `error`, is expected.
+    /// Expects a retry of `command`, which failed with the error at index `error`.
     pub(super) fn expect_retry(&mut self, error: usize, command: &str, parsed: &ParsedCommand) {
-        /// Number of commands in which a failed one is tried again.
+        /// Number of commands within which a failed one is retried.
         const TRIES: usize = 3;
         let mut steps: Vec<Vec<String>> =
             parsed.steps().iter().map(|it| it.iter().map(|it| (*it).to_owned()).collect()).collect();
         let text = &self.errors[error].text;
-        // Git in another directory tells of that one.
+        // `git -C DIR` failed on DIR itself: git run elsewhere does not resolve that.
         if text.contains("cannot change to") {
             return;
         }
-        // What was given a file that is not there is all that failed.
+        // If a file is missing, only the steps that were given it have failed.
         let lacks =
             |it: &Vec<String>| it.iter().skip(1).any(|it| it.contains('/') && text.contains(it.as_str()));
         if MISSING.is_match(text) && steps.iter().any(lacks) {
@@ -340,7 +342,8 @@ impl Work<'_> {
         }
     }
 
-    /// A command ran: with `ok`, what it does is done, and an error is over whose command had nothing else to do.
+    /// A command ran. If `ok`, its steps are removed from all expected retries; without steps left, an error
+    /// is resolved.
     pub(super) fn note_try(&mut self, number: usize, command: &str, parsed: &ParsedCommand, ok: bool) {
         let here = command::directory(command);
         let certain = ParsedCommand::of(command::certain(command));
@@ -379,12 +382,12 @@ impl Work<'_> {
         self.errors.iter_mut().rev().take(RECENT)
     }
 
-    /// A command succeeded: the same program that was called wrongly just before has been called rightly.
+    /// After a success: resolves recent wrong calls of its programs, or of a missing one that it replaces.
     pub(super) fn resolve_wrong_calls(&mut self, number: usize, command: &ParsedCommand) {
         let names = command.names();
         for error in self.recent_errors().filter(|it| number.saturating_sub(it.message) <= NEAR) {
             let Some((text, Some(of), resolved)) = unresolved(error) else { continue };
-            // Data that does not parse is no wrong call.
+            // A JSON syntax error is about data, not about the call.
             if !WRONG_CALL.is_match(text) || text.contains("JSON") {
                 continue;
             }
@@ -402,7 +405,7 @@ impl Work<'_> {
         }
     }
 
-    /// A file was created: what failed for want of it can go on.
+    /// A file was created: resolves errors about its absence.
     pub(super) fn resolve_missing_file(&mut self, number: usize, path: &str) {
         if !path.contains(['.', '/']) {
             return;
@@ -420,7 +423,7 @@ impl Work<'_> {
         }
     }
 
-    /// A file was edited: earlier edits of it that did not fit are over.
+    /// A file was edited: resolves earlier edits of it that did not fit.
     pub(super) fn resolve_misfits(&mut self, number: usize, path: &str) {
         for error in self.recent_errors() {
             let Some((text, Some(of), resolved)) = unresolved(error) else { continue };
@@ -430,7 +433,7 @@ impl Work<'_> {
         }
     }
 
-    /// Notes that a check was run to see it fail, as what it is for says, and did.
+    /// Excuses the failure of a check that, as `said` (command or description) tells, was run to see it fail.
     pub(super) fn note_wanted_failure(&mut self, number: usize, said: &str) {
         if !WANTS_FAILURE.is_match(said) {
             return;
@@ -446,9 +449,9 @@ impl Work<'_> {
         }
     }
 
-    /// Notes what the model says of the newest failures: that they were there before, or are meant.
+    /// Excuses the newest failures that the model calls pre-existing, unrelated, flaky or expected.
     pub(super) fn note_excuse(&mut self, number: usize, text: &str) {
-        /// A model says so soon after the failure.
+        /// Number of messages after the failure within which a model says so.
         const SOON: usize = 8;
         let Some(newest) = self.errors.iter().map(|it| it.message).max() else { return };
         if number.saturating_sub(newest) > SOON || excuse_in(text).is_none() {
@@ -468,24 +471,24 @@ impl Work<'_> {
     }
 }
 
-/// Whether an error is that a file was missing, which may be in another directory.
+/// Whether an error is about a missing file, which may exist in another directory.
 pub(super) fn may_be_elsewhere(error: &str) -> bool {
     let lower = error.to_lowercase();
     lower.contains("no such file") || lower.contains("enoent")
 }
 
-/// Whether a program says that it was called in a way that it does not know.
+/// Whether a program says that it was called wrongly, for instance with an unknown option.
 pub(super) fn is_wrong_call(output: &Output) -> bool {
     /// Bytes at the beginning of the output that are searched.
     const START: usize = 4_000;
     WRONG_CALL.is_match(clip(output.text.as_str(), START).0)
 }
 
-/// The file that an error of a checker is in, and its code or else what it says.
+/// The file of a located checker error, and its error code or else its message.
 pub(super) fn located(error: &str) -> Option<(&str, &str)> {
     let found = LOCATED.captures(error)?;
     let (file, says) = (found.get(1)?.as_str(), found.get(2)?.as_str());
-    // A linter prints the place on a line of its own.
+    // With these marks, a linter prints the location on a line of its own.
     if says.contains(['×', '✖', '✗', '❌']) {
         return None;
     }
@@ -493,7 +496,7 @@ pub(super) fn located(error: &str) -> Option<(&str, &str)> {
     Some((file, code))
 }
 
-/// Whether two errors are failures of different tests, as runners name them.
+/// Whether two errors are failures of different tests, by the names that test runners print.
 fn is_of_other_test(a: &str, b: &str) -> bool {
     const MARKS: [&str; 5] = ["FAILED ", "--- FAIL: ", "(fail) ", "✖ ", "× "];
     let named = MARKS.iter().any(|it| a.starts_with(it) && b.starts_with(it));
@@ -502,13 +505,13 @@ fn is_of_other_test(a: &str, b: &str) -> bool {
 
 /// Whether two scripts are about the same: they share most of the words of the shorter one.
 fn is_same_subject(a: &HashSet<&str>, b: &HashSet<&str>) -> bool {
-    /// A script of fewer words may share them with any other.
+    /// Fewer shared words may be a coincidence.
     const LEAST: usize = 3;
     let shared = a.intersection(b).count();
     shared >= LEAST && shared * 2 >= a.len().min(b.len())
 }
 
-/// Whether one path is the end of the other: the same, seen from another directory.
+/// Whether one path is a suffix of the other: the same file, seen from another directory.
 fn same_path(a: &str, b: &str) -> bool {
     let plain = |it: &str| it.trim_start_matches(['.', '/']).trim_end_matches('/').to_owned();
     let (a, b) = (plain(a), plain(b));
@@ -518,7 +521,8 @@ fn same_path(a: &str, b: &str) -> bool {
     a == b || ends(&a, &b) || ends(&b, &a)
 }
 
-/// Whether two programs are given the same. `moved`: a file was missing, and may be in another directory.
+/// Whether two steps run the same program with the same arguments. `moved`: a file was missing, so that its
+/// name in another directory counts as the same.
 fn same_step(a: &[String], b: &[&str], moved: bool) -> bool {
     let same = |(a, b): (&String, &&str)| {
         a == b

@@ -1,4 +1,4 @@
-//! Outcomes of commands, of those in the background, and of those that the user ran.
+//! Records the outcomes of commands: the agent's, those in the background, and those that the user ran.
 
 use super::command::ParsedCommand;
 use super::git::commits::branches;
@@ -12,15 +12,14 @@ use crate::facts::{Detail, Fact, FileOp, input_of};
 use history::tools::{Action, Meaning};
 use history::{Call, Output};
 
-/// Number of last commands that decide in which directory the work is done.
+/// Number of last commands that decide in which directory the work takes place.
 const RECENT_COMMANDS: usize = 12;
 
-/// The shell could not go where the rest was to run: what was meant for files there is not known to have happened.
+/// The shell could not enter a directory: whether the command did anything to files there is unknown.
 static NOT_ENTERED: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?m)^\S*(?:sh|\(eval\))\S*[: ].{0,20}\bcd:.{0,400}(?:[Nn]o such file or directory|[Nn]ot a directory)",
 );
 
-/// A command that ran.
 #[derive(Clone, Copy)]
 struct Run<'a> {
     number: usize,
@@ -54,7 +53,7 @@ impl Work<'_> {
             it.meaning == Meaning::Read && it.path.as_deref().is_some_and(|it| absent.contains(&it))
         };
         if outcome.ok != Some(false) && !NOT_ENTERED.is_match(output.text.as_str()) {
-            // Git takes them from the root of the repository.
+            // Git takes `REV:path` relative to the root of the repository.
             let here: Vec<&ParsedCommand> = parsed.iter().filter(|it| !self.is_of_other_tree(it)).collect();
             let there = |it: &String| !absent.contains(&it.as_str());
             for path in here.into_iter().flat_map(ParsedCommand::files_of_revision).filter(there) {
@@ -67,7 +66,7 @@ impl Work<'_> {
                 .filter(|it| it.meaning != Meaning::Run && !is_absent(it))
                 .for_each(|it| self.record_file_action(number, it, output));
             let dir = actions.first().and_then(|it| it.dir.as_deref());
-            // Whether a place that was only guessed is there, a hidden error does not tell: `ls ~/go 2>/dev/null`.
+            // In `ls ~/go 2>/dev/null` the path may be a guess, and a missing one shows no error.
             let places = parsed.iter().filter(|it| it.is_read_only()).flat_map(|it| it.searched_paths());
             let places: Vec<String> = places.collect();
             let text = printed(output);
@@ -124,7 +123,7 @@ impl Work<'_> {
             return;
         }
         self.background.remove(&session);
-        // Claude Code prints the state of the task; without an exit code it has not ended.
+        // Claude Code (capitalized tool names) prints the task's state, with an exit code once ended.
         if call.name.contains(|it: char| it.is_ascii_uppercase()) && outcome.exit.is_none() && !output.failed
         {
             outcome = Outcome { ok: None, ..outcome };
@@ -160,7 +159,6 @@ impl Work<'_> {
         }
     }
 
-    /// Records how a command ended.
     pub(super) fn record_outcome(
         &mut self,
         number: usize,
@@ -195,14 +193,14 @@ impl Work<'_> {
                 self.record_end(&run, &outcome, committed);
             }
         }
-        // What failed beside a commit does not undo it.
+        // A commit stands even if something beside it failed.
         if (outcome.ok != Some(false) || committed) && outcome.running.is_none() {
             self.read_repository(&run);
         }
         if outcome.ok == Some(true) && outcome.result.is_none() {
             outcome.result = answer(command, output);
         }
-        // The files say it.
+        // Its files are facts of their own.
         if outcome.ok != Some(false) && parsed.only_writes_files() {
             return;
         }
@@ -219,7 +217,7 @@ impl Work<'_> {
         rest.unwrap_or(command)
     }
 
-    /// Records a command that changes nothing. A search without matches, or for the word "error", is no failure.
+    /// Records a read-only command. A search without matches, or for the word "error", is no failure.
     fn record_look(&mut self, run: &Run, outcome: &Outcome) -> Outcome {
         let Run { number, command, parsed, output } = *run;
         let died = parsed.ends_in_viewer() && outcome::starts_as_fatal(output.text.as_str());
@@ -265,7 +263,7 @@ impl Work<'_> {
         }
         let well = ok && (!parsed.hides_failure() || is_empty_output(output));
         self.note_try(number, command, parsed, well);
-        // The program took the call, whatever came of it.
+        // The program accepted its arguments, whatever its result.
         if well || !is_empty_output(output) && !resolution::is_wrong_call(output) {
             self.resolve_wrong_calls(number, parsed);
         }
@@ -284,7 +282,7 @@ impl Work<'_> {
                 }
             }
         }
-        // A test between is there to see it fail without the change.
+        // If a test runs too, the change is taken back only to see the test fail without it.
         let name = |it: &String| path(it, parsed.git_directory().as_deref(), self.base);
         let changed = |it: &String| self.files.get(&name(it)).is_some_and(|it| it.1.changes());
         let edited = parsed.restored_files().iter().any(changed);
@@ -308,7 +306,7 @@ impl Work<'_> {
         }
     }
 
-    /// What a command that went well did to the repository.
+    /// Reads what a command that is not known to have failed did to the repository.
     fn read_repository(&mut self, run: &Run) {
         let Run { number, command, parsed, output } = *run;
         let text = output.text.as_str();
@@ -328,9 +326,9 @@ impl Work<'_> {
 }
 
 impl Work<'_> {
-    /// Whether `git reset --hard` took something away: edits that are known, or commits of which no branch was made.
+    /// Notes new branches. Whether `git reset --hard` discards known edits, or commits that no branch keeps.
     fn resets_changes(&mut self, number: usize, command: &ParsedCommand) -> bool {
-        /// Messages after which a branch was made for something else.
+        /// Number of messages; a branch created earlier was made for something else.
         const SOON: usize = 8;
         command.programs().any(|words| {
             if let (Some(name), _) = branches(&words) {
@@ -352,7 +350,7 @@ impl Work<'_> {
         })
     }
 
-    /// Of commits that were amended, rebased or reset since, the commands no longer tell the hashes.
+    /// Removes the hashes of lost commits (amended, rebased or reset since) from the results of commands.
     pub(super) fn drop_lost_commits(&mut self) {
         for fact in &mut self.commands {
             let Detail::Command { outcome, .. } = &mut fact.detail else { continue };
@@ -367,8 +365,8 @@ impl Work<'_> {
     }
 }
 
-/// A command that began in `dir`, with that on a line of its own, which the summary does not repeat with each command;
-/// none if it began in the working directory or goes to a directory of a whole path.
+/// A command that began in `dir`, with that directory in its own leading `cd` or in a `cd` line before it,
+/// which the summary leaves out. `None` if it began in the working directory or its `cd` is absolute.
 fn placed(command: &str, dir: &str, base: Option<&str>) -> Option<String> {
     let command = command.trim_start();
     match command::directory(command) {
@@ -384,7 +382,7 @@ fn placed(command: &str, dir: &str, base: Option<&str>) -> Option<String> {
     }
 }
 
-/// Where the files that a call prints were looked up, if that is certain: in the working directory if nowhere else.
+/// What the paths that a call prints are relative to, if certain; `Some(None)` is the working directory.
 pub(in crate::facts) fn looked_in(actions: &[Action], base: Option<&str>) -> Option<Option<String>> {
     let dir = actions.first().and_then(|it| it.dir.as_deref());
     let mut commands = actions.iter().filter_map(|it| it.command.as_deref()).map(ParsedCommand::of);
@@ -398,14 +396,14 @@ pub(in crate::facts) fn looked_in(actions: &[Action], base: Option<&str>) -> Opt
     if let Some(at) = command.printed_from() {
         return Some(at.map(|it| path(&it, dir, base)).or(dir.map(str::to_owned)));
     }
-    // All of it ran in another place: what it prints is not of the working directory.
+    // All programs ran in one directory outside of the working directory.
     let mut places = command.placed().filter(|it| !["cd", "}"].contains(&it.0[0])).map(|it| it.1);
     let place = places.next().flatten()?;
     let elsewhere = path(place, dir, base);
     (is_absolute(&elsewhere) && places.all(|it| it == Some(place))).then_some(Some(elsewhere))
 }
 
-/// What a call is for, where the agent says so (Claude Code, OpenCode).
+/// The purpose of a call, where the agent states it (Claude Code, OpenCode).
 fn purpose(call: &Call) -> Option<String> {
     input_of(call).get("description")?.as_str().map(str::to_owned).filter(|it| !it.trim().is_empty())
 }
@@ -416,7 +414,7 @@ fn printed(output: &Output) -> &str {
     text.split_once("\nOutput:").map_or(text, |it| it.1)
 }
 
-/// What a script in a command line printed, where that is a line or two: it is what the script was run for.
+/// What an inline script printed, if it is a line or two: that is what the script was run for.
 fn answer(command: &str, output: &Output) -> Option<String> {
     const SHORT: usize = 200;
     if output.cleared || command::probe(command).is_none() {
@@ -446,7 +444,7 @@ fn is_empty_output(output: &Output) -> bool {
     text.is_empty() || says_nothing(text)
 }
 
-/// Whether a client's words stand for an output that is empty.
+/// Whether a text is a client's placeholder for empty output.
 fn says_nothing(text: &str) -> bool {
     let lower = clip(text, 60).0.to_lowercase();
     text.lines().count() == 1

@@ -19,7 +19,7 @@ pub(in crate::facts) struct Symbols {
     facts: Vec<Fact>,
     /// Index in `facts` by name.
     known: HashMap<String, usize>,
-    /// Definitions that a search or a file that was read showed, in order.
+    /// Definitions that a search or a read file showed, in order.
     shown: Vec<Shown>,
     edited: HashSet<String>,
     /// File and name of definitions that were removed and not added again.
@@ -36,14 +36,13 @@ pub(in crate::facts) struct Symbols {
 struct Shown {
     name: String,
     message: usize,
-    /// If it is known.
     file: Option<String>,
-    /// By a search, which looked for it or its like.
+    /// Shown by a search, not by reading a file.
     found: bool,
 }
 
 impl Symbols {
-    /// Adds a definition that the agent names. Where it wrote or last saw it is known better.
+    /// Adds a definition that the agent names, unless its file is known, from an edit or a later message.
     fn add_named(&mut self, number: usize, name: &str, file: Option<String>) {
         let known = self.known.get(name).and_then(|at| self.facts.get(*at));
         if !known.is_some_and(|it| matches!(it.detail, Detail::Symbol { file: Some(_), .. })) {
@@ -101,7 +100,7 @@ impl Symbols {
         };
         let text = |keys: &[&'static str]| text_of(&input, keys);
         let patch = if call.freeform { Some(call.input.as_str()) } else { text(&["patchText"]) };
-        // Whether a line is added rather than removed, its text and its file; a patch may concern several files.
+        // Whether a line is added rather than removed, its text and its file; a patch may have several files.
         let mut lines: Vec<(bool, &str, Option<String>)> = Vec::new();
         if let Some(patch) = patch {
             let mut of = file.map(str::to_owned);
@@ -197,9 +196,9 @@ impl Symbols {
         }));
     }
 
-    /// The facts: all definitions that the agent wrote or names, and of each file the last of the others.
+    /// The facts: all definitions that the agent wrote or names, and the last few others of each file.
     pub(in crate::facts) fn into_facts(mut self) -> Vec<Fact> {
-        /// Maximum definitions that the agent does not name, in a file that it edited, and in one that it only read.
+        /// Maximum definitions that the agent does not name, per file that it edited or only read.
         const NEWEST: usize = 12;
         const NEWEST_READ: usize = 5;
         let (named, rest): (Vec<_>, Vec<_>) =
@@ -241,7 +240,7 @@ impl Symbols {
     }
 }
 
-/// The file of the actions of a call, if it is only one.
+/// The file that the actions of a call concern, if only one.
 pub(in crate::facts) fn single_file(actions: &[Action], base: Option<&str>) -> Option<String> {
     let mut files = actions.iter().filter_map(|it| file_of(it, base));
     let first = files.next()?;
@@ -254,7 +253,7 @@ fn is_code(file: &str) -> bool {
     file.rsplit_once('.').is_none_or(|it| !OTHERS.contains(&it.1))
 }
 
-/// The file that a line of a patch begins.
+/// The file whose part of a patch begins at a line.
 fn file_of_patch(line: &str) -> Option<&str> {
     ["*** Update File: ", "*** Add File: ", "+++ b/"]
         .iter()

@@ -1,4 +1,4 @@
-//! What the exit code of a command line says of the programs in it.
+//! What the exit code of a command line says about the programs in it.
 
 use super::{Operation, ParsedCommand, greps};
 use history::tools::{Joint, Program};
@@ -7,7 +7,7 @@ fn name(program: &Program) -> &str {
     program.words.first().map_or("", String::as_str)
 }
 
-/// Whether the exit code of a program depends on what it finds.
+/// Whether a program filters text, so that its exit code says nothing about the program before it.
 fn filters(program: &str) -> bool {
     greps(program) || ["wc", "awk", "cut", "sort", "uniq", "sed", "jq"].contains(&program)
 }
@@ -16,7 +16,7 @@ fn filters(program: &str) -> bool {
 const VIEWERS: [&str; 5] = ["head", "tail", "cat", "tee", "less"];
 
 impl ParsedCommand {
-    /// The words of each program, and whether it reads what the one before it prints.
+    /// The words of each program, and whether its input is piped from the one before.
     pub(in crate::facts) fn pipes(&self) -> impl Iterator<Item = (Vec<&str>, bool)> {
         self.programs().zip(self.programs.iter().map(|it| it.joint == Joint::Pipe))
     }
@@ -32,9 +32,9 @@ impl ParsedCommand {
         piped.is_some_and(|it| filters(name(it))) || self.programs.iter().any(|it| it.joint == Joint::Or)
     }
 
-    /// Whether a filter hides how a check ended: `make test | grep -A 5 failure | head`. A compiler whose errors are
-    /// searched for prints none when all is well; tests print their failures in other words than those that are searched
-    /// for.
+    /// Whether a filter hides how a check ended: `make test | grep -A 5 failure | head`. If a search for a
+    /// compiler's errors finds none, all is well, but tests may print failures in other words. `found`: the
+    /// filter printed something.
     pub(in crate::facts) fn hides_check(&self, found: bool) -> bool {
         let mut piped = self.programs.iter().rev().take_while(|it| it.joint == Joint::Pipe).map(name);
         let filtered = piped.find(|it| !VIEWERS.contains(it)).is_some_and(filters);
@@ -46,15 +46,15 @@ impl ParsedCommand {
         self.is_setup() && filtered && (found || tests())
     }
 
-    /// Whether its last program exits with 1 where it finds nothing or a difference, so that an exit code
-    /// of 1 may be that of this program: `make && grep x y`.
+    /// Whether its last program exits with 1 if it finds nothing or a difference, so that an exit code of 1
+    /// may be its own: `make && grep x y`.
     pub(in crate::facts) fn looks_on_the_way(&self) -> bool {
         const LOOKS: [&str; 9] = ["ls", "diff", "cmp", "test", "[", "which", "command", "lsof", "pgrep"];
         self.programs.last().is_some_and(|it| greps(name(it)) || LOOKS.contains(&name(it)))
     }
 
-    /// Whether it ends in a program that is there to succeed, so that its exit code says nothing of what ran before:
-    /// `make || true`, `make; exit 0`.
+    /// Whether it ends in a program that always succeeds, so that its exit code says nothing about what ran
+    /// before: `make || true`, `make; exit 0`.
     pub(in crate::facts) fn masks_exit_code(&self) -> bool {
         let Some(last) = self.programs.get(1..).and_then(|it| it.last()) else { return false };
         match (last.joint, name(last)) {
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn tells_whose_exit_code_it_is() {
-        // Compound, hides a failure, masks the code, ends in a viewer.
+        // Expected: is compound, hides a failure, masks the exit code, ends in a viewer.
         for (command, expected) in [
             ("make", [false; 4]),
             ("make && make test", [false; 4]),

@@ -1,12 +1,12 @@
-//! What the filters of a command let through of what its programs print.
+//! Which lines of the output of its programs a command's filters let through.
 
 use super::{ParsedCommand, greps};
 use crate::facts::work::paths::file_name;
 use regex::RegexBuilder;
 
 impl ParsedCommand {
-    /// Whether what its programs print on `lines` lines came through all filters of the command. `through`: whether a
-    /// search lets everything through, by its words.
+    /// Whether the output, of `lines` lines, is all that the programs printed: no filter can have dropped
+    /// lines. `through`: whether a search with these words lets all relevant lines through.
     pub(in crate::facts::work) fn shows_all(&self, lines: usize, through: impl Fn(&[&str]) -> bool) -> bool {
         const FILTERS: [&str; 8] = ["wc", "awk", "sed", "cut", "Select-String", "xargs", "findstr", "jq"];
         self.programs().all(|words| match file_name(words[0]) {
@@ -21,15 +21,15 @@ impl ParsedCommand {
     }
 }
 
-/// Whether a search lets a line through that it reads from a pipe; not where that is unclear.
+/// Whether a search lets through a line that it reads from a pipe; false if that is unclear.
 pub(in crate::facts::work) fn lets_through(words: &[&str], line: &str) -> bool {
-    /// Bytes of a compiled pattern.
+    /// Maximum bytes of the compiled pattern.
     const LARGEST: usize = 1 << 16;
     let (flags, given): (Vec<&str>, Vec<&str>) = words[1..].iter().partition(|it| it.starts_with('-'));
     let has = |flag: char| flags.iter().any(|it| it.contains(flag));
     let plain = |it: &&str| it[1..].chars().all(|it| "Eivn".contains(it));
     let [pattern] = given[..] else { return false };
-    // In a basic expression the bar is written so.
+    // Basic regular expressions write alternation as `\|`.
     let pattern =
         if file_name(words[0]) == "grep" { pattern.replace("\\|", "|") } else { pattern.to_owned() };
     let built = RegexBuilder::new(&pattern).case_insensitive(has('i')).size_limit(LARGEST).build();

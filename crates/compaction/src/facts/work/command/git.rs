@@ -19,7 +19,7 @@ impl ParsedCommand {
         shown.map(|it| it.1.to_owned()).filter(|it| it.contains('.') && !it.contains(['$', '*'])).collect()
     }
 
-    /// Whether it commits or pushes past the hooks.
+    /// Whether it commits or pushes without running hooks.
     pub(in crate::facts) fn skips_hooks(&self) -> bool {
         let short = |it: &&str| it.starts_with('-') && !it.starts_with("--") && it.contains('n');
         self.programs().any(|it| {
@@ -28,8 +28,8 @@ impl ParsedCommand {
         })
     }
 
-    /// Whether it takes changes back, other than by `git reset --hard`. `edited`: whether it names a file that the session
-    /// edited; without one, files of another branch may be taken only to read them.
+    /// Whether it discards changes, other than by `git reset --hard`. `edited`: it names a file that the
+    /// session edited; otherwise files of another branch may be checked out only to read them.
     pub(in crate::facts) fn discards_changes(&self, edited: bool) -> bool {
         self.programs().any(|words| match words[..] {
             ["git", "checkout", "--" | ".", ..] | ["git", "revert", _, ..] => true,
@@ -39,7 +39,7 @@ impl ParsedCommand {
         })
     }
 
-    /// The trees of the repository that it removes: `git worktree remove a`.
+    /// The worktrees that it removes: `git worktree remove a`.
     pub(in crate::facts) fn removed_trees(&self) -> impl Iterator<Item = &str> {
         let trees = self.programs.iter().filter_map(|it| {
             let at = it.words.iter().position(|it| it == "worktree").filter(|_| it.words[0] == "git")?;
@@ -58,13 +58,13 @@ impl ParsedCommand {
         })
     }
 
-    /// Where its last program of git runs, from where the command begins; none if that is there.
+    /// The directory of its last git program, relative to where the command begins, if it is another.
     pub(in crate::facts) fn git_directory(&self) -> Option<String> {
         let last = self.programs.iter().rfind(|it| it.words[0] == "git")?;
         last.dir.as_deref().map(str::to_owned)
     }
 
-    /// The files that it takes from git alone: `git rm --cached a.rs`.
+    /// The files that it removes from git but not from disk: `git rm --cached a.rs`.
     pub(in crate::facts) fn untracked_files(&self) -> impl Iterator<Item = &str> {
         let takes = |it: &&Program| {
             let has = |word: &str| it.words.iter().any(|it| it == word);
@@ -84,7 +84,7 @@ impl ParsedCommand {
             ["git", "checkout", "--", ref rest @ ..] | ["git", "checkout", _, "--", ref rest @ ..] => {
                 named(rest)
             }
-            // A branch or a file: the caller knows the files.
+            // A branch or files: the caller knows which files exist.
             ["git", "checkout", ref rest @ ..] if rest.iter().all(|it| !it.starts_with('-')) => named(rest),
             ["git", "restore", ref rest @ ..] if !rest.contains(&"--staged") => named(rest),
             _ => Vec::new(),

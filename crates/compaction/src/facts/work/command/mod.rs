@@ -37,11 +37,11 @@ const SETUP_WORDS: [&str; 16] = [
     "dev",
 ];
 
-/// Two commands with the same key are the same: without the directory, filters that only shorten the output, and commit
-/// messages.
+/// A key that runs of the same command share: it omits the directory, here-documents, filters that only
+/// shorten the output, and commit messages.
 pub(in crate::facts) fn dedup_key(command: &str) -> String {
     let mut rest = command.trim();
-    // What it is for.
+    // A leading comment states the purpose.
     while let Some((_, after)) = rest.strip_prefix('#').and_then(|it| it.split_once('\n')) {
         rest = after.trim_start();
     }
@@ -71,13 +71,13 @@ pub(in crate::facts) fn dedup_key(command: &str) -> String {
     }
 }
 
-/// The directory that a command goes to first.
+/// The directory of a leading `cd`.
 pub(in crate::facts) fn directory(command: &str) -> Option<&str> {
     let (to, _) = after_cd(command.trim_start())?;
     Some(to.trim().trim_matches(['"', '\'']).trim_end_matches('/'))
 }
 
-/// What `cd` at the beginning of a command goes to, and what follows it.
+/// The argument of a leading `cd`, and what follows it.
 fn after_cd(command: &str) -> Option<(&str, &str)> {
     // PowerShell.
     if let Some(rest) = command.strip_prefix("Set-Location ") {
@@ -87,7 +87,8 @@ fn after_cd(command: &str) -> Option<(&str, &str)> {
     rest.split_once("&&").filter(|it| !it.0.contains('\n')).or_else(|| rest.split_once('\n'))
 }
 
-/// The part of a command that went well for certain if the whole did: not what stands before a pipe, `;` or `||`.
+/// The leading `&&` list of a command, which succeeded if the whole did. If a pipe, `;`, `||` or line break
+/// ends the list, its last program is left out: that one may have failed.
 pub(in crate::facts) fn certain(command: &str) -> &str {
     let mut rest = command.trim();
     while let Some((_, after)) = after_cd(rest) {
@@ -99,10 +100,10 @@ pub(in crate::facts) fn certain(command: &str) -> &str {
     }
 }
 
-/// What announces a here-document; a search for conflict markers has `<<<<<<<`.
+/// The beginning of a here-document, but not the `<<<<<<<` in a search for conflict markers.
 static HERE_DOCUMENT: AsciiFirstRegex = AsciiFirstRegex::new(r#"(?:^|[^<])<<-?\s*['"\\]?[A-Za-z_]"#);
 
-/// Whether a command has a script in it.
+/// Whether a command contains a here-document or a script of several lines.
 pub(in crate::facts) fn has_inline_script(command: &str) -> bool {
     let inline = [" -c ", " -e ", " -pe ", " --eval ", " -p "];
     HERE_DOCUMENT.is_match(command) || command.contains('\n') && inline.iter().any(|it| command.contains(it))
@@ -138,7 +139,7 @@ pub(in crate::facts::work) fn greps(program: &str) -> bool {
 pub(in crate::facts) struct ParsedCommand {
     programs: Vec<Program>,
     has_here_document: bool,
-    /// All here-documents are written to files or stand for a word.
+    /// All here-documents are written to files or substituted into an argument.
     only_writes_documents: bool,
 }
 
@@ -146,7 +147,7 @@ impl ParsedCommand {
     pub(in crate::facts) fn of(command: &str) -> Self {
         let programs = tools::programs(command);
         let documents = HERE_DOCUMENT.find_iter(command).count();
-        // The message of a commit is often given so.
+        // Commit messages are often given this way.
         let said = command.matches("$(cat <<").count();
         let written = programs.iter().filter(|it| writes_document(&it.words)).count();
         Self {
@@ -169,8 +170,8 @@ impl ParsedCommand {
             && self.programs().all(|words| program_is_read_only(&words))
     }
 
-    /// The operations that may change something, without those that write here-documents. None if one is given to another
-    /// program.
+    /// The operations that may change something, without those that write here-documents. Empty if a
+    /// here-document is given to another program.
     pub(in crate::facts) fn operations(&self) -> Vec<Operation> {
         if !self.only_writes_documents {
             return Vec::new();
@@ -180,8 +181,8 @@ impl ParsedCommand {
         words.filter(|it: &Vec<&str>| !program_is_read_only(it)).filter_map(|it| operation(&it)).collect()
     }
 
-    /// What it does: each program with what it is given, without flags; what only looks counts only where nothing else is
-    /// done. `git mv` does what `mv` does. None where a script is fed to a program.
+    /// Each program with its arguments, without flags; read-only programs only if there are no others.
+    /// `git mv` counts as `mv`. Empty if a script is fed to a program.
     pub(in crate::facts) fn steps(&self) -> Vec<Vec<&str>> {
         let acts = !self.is_read_only();
         let told = self.programs().filter(|it| !acts || !program_is_read_only(it)).filter_map(step);
@@ -190,14 +191,14 @@ impl ParsedCommand {
         if fed { Vec::new() } else { steps }
     }
 
-    /// The names of its programs, with their subcommands, without those that only print or go somewhere.
+    /// Names of its programs with their subcommands, without those that only print or change directory.
     pub(in crate::facts) fn names(&self) -> Vec<String> {
         const AROUND: [&str; 9] = ["cd", "echo", "printf", "cat", "head", "tail", "true", "export", "set"];
         let telling = self.programs().filter(|it| !AROUND.contains(&it[0]));
         telling.filter_map(|it| operation(&it)).map(|it| it.name).collect()
     }
 
-    /// Whether it installs `module`; `project`: the name of what is worked on.
+    /// Whether it installs `module`. `project`: the name of the project, which `install .` installs.
     pub(in crate::facts) fn installs(&self, module: &str, project: Option<&str>) -> bool {
         let plain = |it: &str| -> String {
             let it = it.trim_matches(['"', '\'']);
@@ -223,14 +224,14 @@ impl ParsedCommand {
         self.programs().any(|it| file_name(it[0]) == name)
     }
 
-    /// Whether `other` does the same to the same by another program: `mv a b` for `git mv a b`.
+    /// Whether `other` gives the same arguments, at least two, to another program: `rsync a b` for `cp a b`.
     pub(in crate::facts) fn same_by_other_program(&self, other: &Self) -> bool {
         let (own, others) = (self.steps(), other.steps());
         own.iter()
             .any(|it| it.len() > 2 && others.iter().any(|other| other[0] != it[0] && other[1..] == it[1..]))
     }
 
-    /// Whether `other` does what this does with another program in place of `missing`: `python3` for `python`.
+    /// Whether `other` does the same with another program in place of `missing`: `python3` for `python`.
     pub(in crate::facts) fn runs_under_other_name(&self, missing: &str, other: &Self) -> bool {
         let own = |it: &Vec<&str>| file_name(it[0]) == missing && it.len() > 1;
         self.programs().filter(own).any(|failed| {
@@ -240,7 +241,7 @@ impl ParsedCommand {
         })
     }
 
-    /// Whether `other` does all that this does but for what `missing` was to do.
+    /// Whether `other` has all steps of this, except those of the program `missing`.
     pub(in crate::facts) fn goes_without(&self, missing: &str, other: &Self) -> bool {
         let done = other.steps();
         let mut left = self.steps().into_iter().filter(|it| file_name(it[0]) != missing).peekable();
@@ -271,7 +272,7 @@ impl ParsedCommand {
                     words[1..].iter().filter(|it| !it.starts_with('-')).count() > 1
                 }
                 ("ast-grep" | "sg" | "curl" | "strings" | "journalctl", _) => true,
-                // These print no contents.
+                // With these options it prints no contents.
                 ("git", Some("diff")) => {
                     let only = ["--check", "--quiet", "--stat", "--name-only", "--name-status"];
                     !words[2..].iter().any(|it| only.contains(it))
@@ -296,7 +297,7 @@ impl ParsedCommand {
         })
     }
 
-    /// Whether it only asks whether something is there, so that no is an answer: `command -v x`, `test -f x`.
+    /// Whether it only asks if something exists, so that failing is an answer: `command -v x`, `test -f x`.
     pub(in crate::facts) fn only_asks(&self) -> bool {
         let asks = |it: &Vec<&str>| {
             matches!(
@@ -310,7 +311,7 @@ impl ParsedCommand {
         self.programs().any(|it| asks(&it)) && self.programs().all(|it| asks(&it) || around(&it))
     }
 
-    /// Whether a line of the output only says that something is gone which an earlier part removed: `rm x; ls x`.
+    /// Whether an output line only reports as missing what an earlier program removed: `rm x; ls x`.
     pub(in crate::facts) fn says_what_it_removed(&self, line: &str) -> bool {
         const MISSING: [&str; 3] = ["No such file", "cannot access", "does not exist"];
         let Some((says, what)) = line.split_once(": ").filter(|_| MISSING.iter().any(|it| line.contains(it)))
@@ -345,7 +346,7 @@ impl ParsedCommand {
         false
     }
 
-    /// Whether its last program prints how much there is: `wc -l`, `grep -c`, `--count`.
+    /// Whether its last program prints a count: `wc -l`, `grep -c`, `--count`.
     pub(in crate::facts) fn ends_in_a_count(&self) -> bool {
         let short = |it: &str| it.starts_with('-') && !it.starts_with("--") && it.contains('c');
         self.programs().last().is_some_and(|words| match file_name(words[0]) {
@@ -360,7 +361,7 @@ impl ParsedCommand {
         self.programs().last().is_some_and(|it| program_is_read_only(&it))
     }
 
-    /// Files and directories that it searches or lists, from where the command begins: arguments with a slash.
+    /// Files and directories that it searches or lists, relative to where it begins: arguments with a slash.
     pub(in crate::facts) fn searched_paths(&self) -> Vec<String> {
         let plain = |it: &&str| {
             it.contains('/')
@@ -381,7 +382,7 @@ impl ParsedCommand {
         searches.flat_map(below).filter(|it| !it.contains('$')).collect()
     }
 
-    /// Whether it prints nothing but files: what `git diff` or `rg` prints beside a file is of other files.
+    /// Whether it prints nothing but the files that it names: `git diff` or `rg` would print parts of others.
     pub(in crate::facts) fn prints_files_only(&self) -> bool {
         const PRINTERS: [&str; 14] = [
             "cat", "sed", "head", "tail", "nl", "awk", "less", "bat", "cd", "echo", "printf", "pwd", "wc",
@@ -392,7 +393,7 @@ impl ParsedCommand {
 
     /// Whether it builds, checks or runs the project.
     pub(in crate::facts) fn is_setup(&self) -> bool {
-        // A task may have words behind it, `test:unit`, and a directory before it, `//apps/api:test`.
+        // A task may have a suffix, `test:unit`, and a directory as prefix, `//apps/api:test`.
         let task = |word: &str| {
             let task = word.strip_prefix("//").and_then(|it| it.split_once(':')).map_or(word, |it| it.1);
             SETUP_WORDS.contains(&task.split(':').next().unwrap_or_default())
@@ -400,9 +401,10 @@ impl ParsedCommand {
         self.programs().any(|words| words.iter().take(4).any(|it| task(it)))
     }
 
-    /// Where what it prints was looked up, from where the command begins: nothing where some of it comes from elsewhere.
+    /// The directory that the printed paths are relative to; `Some(None)` is where the command begins. `None`
+    /// if some of the output comes from elsewhere.
     pub(in crate::facts) fn printed_from(&self) -> Option<Option<String>> {
-        /// Programs that print nothing, or what another one prints.
+        /// Programs that print no paths of their own.
         const PASSES: [&str; 12] =
             ["cd", "echo", "printf", "true", "pwd", "head", "tail", "sort", "uniq", "wc", "pushd", "popd"];
         let mut places = Vec::new();
@@ -419,7 +421,7 @@ impl ParsedCommand {
         Some(one.map(str::to_owned))
     }
 
-    /// What the programs are given that is not there, as an output shows: `a` of `cat a || echo none`.
+    /// The arguments that do not exist, as the output shows: `a` of `cat a || echo none`.
     pub(in crate::facts) fn absent<'a>(&'a self, output: &str) -> Vec<&'a str> {
         let instead = |it: &Program| {
             let told = it.words[1..].join(" ");
@@ -428,7 +430,7 @@ impl ParsedCommand {
         };
         let all: Vec<String> = self.programs.iter().filter_map(instead).collect();
         let printed = |told: &str| output.lines().filter(|it| it.trim() == told.trim()).count();
-        // Of several that print the same, all must have.
+        // If several programs print the same text, all must have printed it.
         let failed = |told: &String| printed(told) >= all.iter().filter(|it| *it == told).count();
         let pairs = self.programs.windows(2).filter(|it| instead(&it[1]).is_some_and(|it| failed(&it)));
         let given =
@@ -448,17 +450,17 @@ impl ParsedCommand {
         let revised = of_git.filter_map(|it| Some(it.split_once(':')?.1)).filter(not_in_revision);
         let words = self.programs.iter().flat_map(|it| it.words.iter().skip(1).map(move |word| (it, word)));
         let refused = words.filter(|(program, word)| refused(program, word)).map(|it| it.1.as_str());
-        // Of several files, some may have been printed.
+        // Of several files, some may exist.
         given.filter(|it| it.clone().count() == 1).flatten().chain(refused).chain(revised).collect()
     }
 
-    /// The words of each program, and where it runs.
+    /// The words of each program, and the directory in which it runs.
     pub(super) fn placed(&self) -> impl Iterator<Item = (Vec<&str>, Option<&str>)> {
         self.programs().zip(self.programs.iter().map(|it| it.dir.as_deref()))
     }
 }
 
-/// Whether a program only writes what it is given to a file, as far as its words tell: `cat`, `tee a`.
+/// Whether a program, as far as its words tell, only writes its input to a file: `cat`, `tee a`.
 fn writes_document(words: &[String]) -> bool {
     match words {
         [head] => head == "cat",
@@ -467,7 +469,7 @@ fn writes_document(words: &[String]) -> bool {
     }
 }
 
-/// A program and what it is given, without flags.
+/// A program with its arguments, without flags; `None` if it only prints or prepares.
 fn step(words: Vec<&str>) -> Option<Vec<&str>> {
     const AROUND: [&str; 9] = ["cd", "echo", "printf", "cat", "tee", "head", "tail", "true", "export"];
     let words = match words[..] {

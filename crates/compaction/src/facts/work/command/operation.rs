@@ -1,10 +1,10 @@
-//! What a command does, in words that two runs can be compared by.
+//! What a command does, in a form by which two runs can be compared.
 
 use super::{ParsedCommand, SETUP_WORDS};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::work::paths::file_name;
 
-/// Errors that only some programs print, with words of their names.
+/// Errors that only some programs print, with words from the names of their operations.
 static PRINTED_BY: [(AsciiFirstRegex, &[&str]); 7] = [
     printed_by(r"^--- FAIL: ", &["go test"]),
     printed_by(r"^(?:FAILED \S+::|E {2,}|ConftestImportFailure)", &["pytest", "test", "tests"]),
@@ -35,20 +35,20 @@ pub(in crate::facts) struct Operation {
 }
 
 impl Operation {
-    /// Whether this run includes `other`, a run with the same name: without targets and limits it includes all.
+    /// Whether this run includes `other`, a run of the same name; without targets and limits it includes all.
     pub(in crate::facts) fn covers(&self, other: &Self) -> bool {
         let within = |it: &String| self.targets.iter().any(|own| is_within(it, own));
         self.limits.iter().all(|it| other.limits.contains(it))
             && (self.targets.is_empty() || !other.targets.is_empty() && other.targets.iter().all(within))
     }
 
-    /// Whether it only prepares what stands behind it.
+    /// Whether it only prepares what follows.
     fn prepares(&self) -> bool {
         ["source", ".", "export", "mkdir", "echo", "printf", "sleep", "set", "git add", "gofmt", "goimports"]
             .contains(&self.name.as_str())
     }
 
-    /// Whether it builds or checks: its arguments then say of what.
+    /// Whether it builds or checks.
     pub(in crate::facts) fn checks(&self) -> bool {
         self.name.split([' ', ':']).any(|it| SETUP_WORDS.contains(&it))
     }
@@ -58,20 +58,20 @@ impl Operation {
         self.name.split(' ').any(|it| TESTS.contains(&it))
     }
 
-    /// Whether it tests the whole of a program: nothing limits it.
+    /// Whether it runs all tests: no target or other argument limits them.
     pub(in crate::facts) fn tests_all(&self) -> bool {
         self.targets.is_empty() && self.limits.is_empty() && self.tests()
     }
 }
 
-/// Whether a path is another one or below it: `./a/...` is all below `a`.
+/// Whether `path` is `of` or below it: `./a/...` is all below `a`.
 fn is_within(path: &str, of: &str) -> bool {
     let plain = |it: &str| {
         let it = it.trim_start_matches("./").trim_end_matches("...").trim_end_matches('/');
         it.to_owned()
     };
     let (path, of) = (plain(path), plain(of));
-    // All files of a kind in a directory.
+    // A glob, for files in one directory: `src/*.test.ts`.
     if let Some((before, after)) = of.split_once('*') {
         let file = path.split("::").next().unwrap_or(&path);
         let matched = file.strip_prefix(before).and_then(|it| it.strip_suffix(after));
@@ -102,7 +102,7 @@ const RUNNERS: [(&str, Option<&str>); 14] = [
     ("mise", Some("x")),
 ];
 
-/// Flags of runners that take the next word.
+/// Options of runners that take a value.
 const VALUED_FLAGS: [&str; 10] = [
     "-p",
     "--package",
@@ -151,7 +151,7 @@ fn without_runner<'a, 'w>(words: &'a [&'w str]) -> &'a [&'w str] {
 /// Maximum files and directories of one command.
 const MAX_TARGETS: usize = 64;
 
-/// Interpreters: the script that they run, and its first words, say what is done.
+/// Interpreters: what they do is named by their script and its first arguments.
 const INTERPRETERS: [&str; 10] =
     ["node", "bun", "tsx", "ts-node", "deno", "python", "python3", "ruby", "perl", "php"];
 
@@ -159,7 +159,7 @@ pub(super) fn operation(words: &[&str]) -> Option<Operation> {
     let (head, rest) = without_runner(words).split_first()?;
     let mut name = file_name(head).to_owned();
     let mut bare = rest.iter().filter(|it| !it.starts_with('-')).peekable();
-    // Where what it is given begins.
+    // Index in `rest` at which the arguments after the subcommands begin.
     let mut verbs = 0;
     let verb = |it: &&&str| {
         it.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -196,7 +196,7 @@ pub(super) fn operation(words: &[&str]) -> Option<Operation> {
     Some(Operation { name, targets, limits })
 }
 
-/// What the words behind a check's name limit it to, without files.
+/// What the arguments of a check limit it to, other than files: a package, the name of a test.
 fn limits(words: &[&str]) -> Vec<String> {
     const FLAGS: [&str; 13] = [
         "-k",
@@ -226,7 +226,7 @@ fn limits(words: &[&str]) -> Vec<String> {
 }
 
 impl ParsedCommand {
-    /// Whether it runs tests, beside whatever else.
+    /// Whether it runs tests, among other things.
     pub(in crate::facts) fn runs_tests(&self) -> bool {
         self.operations().iter().any(Operation::tests)
     }
@@ -241,8 +241,8 @@ impl ParsedCommand {
         tests.windows(2).all(|it| it[0] == it[1]) && (tests.len() > 1 || is_loop && !varies())
     }
 
-    /// The operations that must succeed before `error`, which it ended with, may be gone: the one that printed it, as far
-    /// as its wording tells, or all.
+    /// The operations that must succeed before `error`, with which it ended, may be gone: those that print
+    /// errors of such wording, or else all that do not only prepare others.
     pub(in crate::facts) fn failed_operations(&self, error: &str) -> Vec<Operation> {
         let mut all = self.operations();
         let printed = PRINTED_BY.iter().find(|it| it.0.is_match(error)).map_or(&[][..], |it| it.1);

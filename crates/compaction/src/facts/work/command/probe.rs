@@ -1,16 +1,16 @@
-//! Scripts that stand in a command line.
+//! Inline scripts in a command line.
 
 use std::collections::HashSet;
 
 use super::{ParsedCommand, program_is_read_only, step};
 use crate::facts::work::paths::file_name;
 
-/// What a script that stands in the command itself is about, where an interpreter runs one and nothing else is done: such
-/// a script looks something up, or tries something out.
+/// The significant words of an inline script, if the command does nothing but run it (and read): such a
+/// script looks something up, or tries something out.
 pub(in crate::facts) fn probe(command: &str) -> Option<HashSet<&str>> {
     const INTERPRETERS: [&str; 8] = ["python", "node", "ruby", "perl", "deno", "bun", "php", "tsx"];
     const SCRIPT_FLAGS: [&str; 7] = ["-c", "-e", "-p", "-pe", "-", "--eval", "--print"];
-    /// Words that tell nothing of what it is about.
+    /// Words that say nothing about its subject.
     const COMMON: [&str; 14] = [
         "import", "from", "print", "console", "require", "const", "with", "open", "await", "async", "None",
         "True", "False", "json",
@@ -34,7 +34,7 @@ pub(in crate::facts) fn probe(command: &str) -> Option<HashSet<&str>> {
     if !parsed.programs().any(|it| is_script(&it)) || !parsed.programs().all(idle) {
         return None;
     }
-    // Without what it is for, which is told in words of its own.
+    // Without the leading comment, which states the purpose.
     let script = command.strip_prefix("# ").and_then(|it| it.split_once('\n')).map_or(command, |it| it.1);
     let words = script.split(|c: char| !(c.is_alphanumeric() || c == '_'));
     Some(words.filter(|it| it.chars().count() > 3 && !COMMON.contains(it)).collect())

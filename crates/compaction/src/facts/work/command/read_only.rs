@@ -46,6 +46,7 @@ const READ_ONLY_PROGRAMS: [&str; 67] = [
     "basename",
     "dirname",
     "realpath",
+    // SWE-agent's own commands; its edits are read as file actions.
     "find_file",
     "search_dir",
     "search_file",
@@ -57,6 +58,7 @@ const READ_ONLY_PROGRAMS: [&str; 67] = [
     "create",
     "edit",
     "insert",
+    // PowerShell.
     "Format-List",
     "Format-Table",
     "Get-ChildItem",
@@ -115,7 +117,7 @@ const KUBECTL_CHANGES: [&str; 16] = [
 
 pub(super) fn program_is_read_only(words: &[&str]) -> bool {
     let [head, rest @ ..] = words else { return true };
-    // Keywords of the shell.
+    // Shell keywords.
     match *head {
         "for" | "done" | "fi" | "esac" | "in" | "}" | "exit" | "return" => return true,
         "do" | "then" | "else" | "elif" | "if" | "while" | "until" | "{" | "!" => {

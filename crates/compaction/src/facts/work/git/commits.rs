@@ -5,26 +5,26 @@ use super::{COMMITTED, is_same, log, of_git};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 
 static REBASED: AsciiFirstRegex = AsciiFirstRegex::new(
-    // In a terminal it stands behind the progress, on the same line.
+    // In a terminal, progress output precedes it on the same line.
     r"(?m)(?:^|\r|\x1b\[K)Successfully rebased(?: and updated refs/heads/([^\s]*[^\s.]))?|^\s*✓ Rebased\b",
 );
 static NOW_AT: AsciiFirstRegex = AsciiFirstRegex::new(r"(?m)^HEAD is now at ([0-9a-f]{7,40})\b");
 
-/// What `git status` and `git checkout` say of the branch.
+/// Where `git status` and `git checkout` name the current branch.
 static ON_BRANCH: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?m)^(?:On branch (\S+)$|## (\S+?)\.\.\.\S|(?:Switched to (?:a new )?|Already on )(?:branch )?'([^']+)'$)",
 );
 
-/// The first line of a short status of a branch without upstream.
+/// First line of a short status of a branch without upstream: `## main`.
 static BARE_BRANCH: AsciiFirstRegex = AsciiFirstRegex::new(r"(?m)^## (\S+)$");
 
-/// Whether a program is a short `git status` that names the branch.
+/// Whether a program is a `git status` that names the branch in its short form.
 fn asks_for_branch(words: &[&str]) -> bool {
     let short = |it: &&str| it.starts_with('-') && !it.starts_with("--") && it.contains('b');
     words.starts_with(&["git", "status"]) && words.iter().any(|it| *it == "--branch" || short(it))
 }
 
-/// The branch that a command printed which did nothing but ask for it.
+/// The branch that a command printed which does nothing but ask for it: `git branch --show-current`.
 fn printed_branch<'o>(parsed: &ParsedCommand, output: &'o str) -> Option<&'o str> {
     let mut programs = parsed.programs().filter(|it| it[0] != "cd");
     let asked = matches!(
@@ -38,17 +38,17 @@ fn printed_branch<'o>(parsed: &ParsedCommand, output: &'o str) -> Option<&'o str
 
 #[derive(Default)]
 pub(in crate::facts) struct Commits {
-    /// Branch and hash, in order.
+    /// Branch and hash of existing commits, in order; a commit is in it once per branch.
     made: Vec<(String, String)>,
-    /// Branch of the last commit.
+    /// The current branch, as far as known; may be empty.
     branch: String,
-    /// Whether git itself named that as the current one.
+    /// Whether `branch` is certain: git named it, or the session created it.
     stated: bool,
     /// Hashes that no longer exist and were not named since.
     gone: Vec<String>,
-    /// Hashes that were pushed: a rebase on the branch's own upstream keeps them.
+    /// Hashes that were pushed: a rebase onto the branch's own upstream keeps them.
     pushed: Vec<String>,
-    /// The commits on top when `git log` ran, and how many were made before.
+    /// For each `git log`: how many commits had been made before, and the hash of the newest listed.
     bases: Vec<(usize, String)>,
 }
 
@@ -69,7 +69,7 @@ impl Commits {
         for words in parsed.programs() {
             self.follow_branches(&words);
             match of_git(&words).unwrap_or_default() {
-                // What is pushed behind a rebase are other commits.
+                // A push after a rebase does not push the old commits.
                 ["push", rest @ ..]
                     if on_upstream.is_empty()
                         && !rest.contains(&"--dry-run")
@@ -114,7 +114,7 @@ impl Commits {
             self.made.push((self.branch.clone(), hash.as_str().to_owned()));
         }
         let mut named = ON_BRANCH.captures_iter(output).last().filter(|_| command.contains("git "));
-        // What is printed after it may have headings of its own.
+        // Only the first match: what is printed after it may have headings (`## x`) of its own.
         let asked = || parsed.programs().any(|it| asks_for_branch(&it));
         if named.is_none() && asked() {
             named = BARE_BRANCH.captures(output);
@@ -125,7 +125,7 @@ impl Commits {
         } else if let Some(name) = printed_branch(&parsed, output) {
             (self.branch, self.stated) = (name.to_owned(), true);
         }
-        // What is listed after the change is what there is now.
+        // Hashes that are printed after the rewrite still exist.
         if let Some(at) = rewritten {
             self.keep_named(&output[at..]);
         }
@@ -134,7 +134,7 @@ impl Commits {
         }
     }
 
-    /// Marks the commits of the branch as lost that its log does not list, though it lists an older one.
+    /// Marks as lost the commits of the branch that its log omits although it lists an older one.
     fn lose_unlisted(&mut self, listed: &[(String, String)]) {
         let lists = |hash: &str| listed.iter().any(|it| is_same(&it.0, hash));
         let base = self.bases.iter().filter(|it| lists(&it.1)).map(|it| it.0).min();
@@ -147,28 +147,28 @@ impl Commits {
         self.bases.extend(listed.first().map(|it| (self.made.len(), it.0.clone())));
     }
 
-    /// The branch that the work is on, if that is known.
+    /// The current branch, if it is certain.
     pub(in crate::facts) fn branch(&self) -> Option<&str> {
         Some(self.branch.as_str()).filter(|it| self.stated && !it.is_empty())
     }
 
-    /// Takes over the branch that an earlier summary tells.
+    /// Takes over the branch that an earlier summary states.
     pub(in crate::facts) fn resume(&mut self, branch: &str) {
         (self.branch, self.stated) = (branch.to_owned(), true);
     }
 
-    /// What was said last is of another tree.
+    /// The last command ran in another worktree, so that the current branch is uncertain.
     pub(in crate::facts) fn leave_tree(&mut self) {
         self.stated = false;
     }
 
-    /// The branch that has a commit: `told`, if it still does.
+    /// A branch that has a commit: `told` if it still does, otherwise the last one known.
     pub(in crate::facts) fn branch_of<'a>(&'a self, hash: &str, told: &'a str) -> &'a str {
         let mut has = self.made.iter().filter(|it| is_same(&it.1, hash)).map(|it| it.0.as_str());
         has.clone().find(|it| *it == told).or_else(|| has.next_back()).unwrap_or(told)
     }
 
-    /// Gives a branch another name.
+    /// `from`: the current branch if `None`.
     fn rename_branch(&mut self, from: Option<&str>, to: &str) {
         let from = from.map_or(self.branch.clone(), str::to_owned);
         self.made.iter_mut().filter(|it| it.0 == from).for_each(|it| it.0 = to.to_owned());
@@ -177,7 +177,7 @@ impl Commits {
         }
     }
 
-    /// Follows a program to another branch; a new one has the commits of that which it was made of.
+    /// Follows a program to another branch; a new branch gets the commits of the one that it starts from.
     fn follow_branches(&mut self, words: &[&str]) {
         let (made, to) = branches(words);
         match of_git(words).unwrap_or_default() {
@@ -190,7 +190,7 @@ impl Commits {
             _ => {}
         }
         if let Some(name) = made {
-            // A word behind the name says what it is made of.
+            // An argument after the name is the start point.
             let from = words.last().filter(|it| **it != name).map_or(self.branch.as_str(), |it| *it);
             let here = self.made.iter().filter(|it| it.0 == from);
             let there: Vec<_> = here.map(|it| (name.to_owned(), it.1.clone())).collect();
@@ -198,7 +198,7 @@ impl Commits {
         }
         if let Some(name) = to {
             self.branch = name.to_owned();
-            // The name may be a file's.
+            // `git checkout NAME` may also restore a file.
             self.stated = made.is_some();
         }
         if let ["gh", "pr" | "stack", "checkout" | "up" | "down" | "top" | "bottom", ..] = words {
@@ -206,8 +206,8 @@ impl Commits {
         }
     }
 
-    /// The number of commits that a reset takes from the branch, where it printed what the branch is at `now`. Without
-    /// a target, or with `HEAD`, only uncommitted changes are lost.
+    /// Number of commits that a reset takes off the branch (`usize::MAX`: all); `None` if only uncommitted
+    /// changes are lost, as with `HEAD`. `now`: the hash that it printed.
     fn taken_by(&self, words: &[&str], now: Option<&str>) -> Option<usize> {
         let ["reset", rest @ ..] = of_git(words)? else { return None };
         let hard = rest.contains(&"--hard");
@@ -216,7 +216,7 @@ impl Commits {
             Some("") => return None,
             Some("^" | "~") => Some(1),
             Some(rest) => rest.strip_prefix('~').and_then(|it| it.parse().ok()),
-            // Files, or a commit of which nothing is known.
+            // Files, or a commit that is not known.
             None if !hard => return None,
             None => None,
         };
@@ -232,9 +232,9 @@ impl Commits {
         self.gone.extend(over.into_iter().map(|it| self.made.remove(it).1));
     }
 
-    /// A hash that is named still exists: another branch may contain it.
+    /// Hashes in `text` still exist: another branch may contain them.
     pub(in crate::facts) fn keep_named(&mut self, text: &str) {
-        // A push names what it replaced.
+        // A forced push also names the hash that it replaced.
         let named = |it: &String| {
             text.lines().any(|line| line.contains(it.as_str()) && !line.contains("(forced update)"))
         };
@@ -254,7 +254,7 @@ fn is_pushed(output: &str, branch: &str) -> bool {
     })
 }
 
-/// The branch or tag that a program makes, and the branch that it goes to.
+/// The branch or tag that a program creates, and the branch that it switches to.
 pub(in crate::facts::work) fn branches<'a>(words: &[&'a str]) -> (Option<&'a str>, Option<&'a str>) {
     let quiet = ["-q", "--quiet", "-f"];
     let given = of_git(words).unwrap_or_default().iter().copied();

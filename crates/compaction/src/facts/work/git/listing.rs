@@ -16,7 +16,7 @@ pub(in crate::facts::work) enum Change {
 pub(in crate::facts::work) struct Listed {
     pub(in crate::facts::work) path: String,
     pub(in crate::facts::work) change: Change,
-    /// Whether the path begins at the root of the repository, wherever git ran.
+    /// Whether the path is relative to the root of the repository, wherever git ran.
     pub(in crate::facts::work) from_root: bool,
 }
 
@@ -24,12 +24,12 @@ pub(in crate::facts::work) struct Listed {
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::facts::work) struct Listing {
     pub(in crate::facts::work) files: Vec<Listed>,
-    /// Whether nothing else is uncommitted.
+    /// Whether the list is complete.
     pub(in crate::facts::work) whole: bool,
 }
 
 impl Listing {
-    /// Reads the output of a program of git, which ran in `command`; none if it lists no uncommitted files.
+    /// Reads the output of the program `words` of `command`; `None` if it does not list uncommitted files.
     pub(in crate::facts::work) fn of(words: &[&str], command: &ParsedCommand, output: &str) -> Option<Self> {
         match of_git(words)? {
             ["status", rest @ ..] => Self::of_status(rest, command, output),
@@ -52,7 +52,7 @@ impl Listing {
                 || it.starts_with("-s") && !it.starts_with("--")
         });
         let all = flags.iter().all(|it| it.starts_with('-') && *it != "--" && !it.starts_with("-u"));
-        // Git quotes a path with a space. Without quotes, the next output follows it on the same line.
+        // Git quotes a path with a space. An unquoted space means that other output follows on the same line.
         let joined = |it: &Listed| it.path.contains(' ') && !it.path.ends_with('"');
         let (joined, mut files): (Vec<Listed>, Vec<Listed>) = if short {
             output.lines().enumerate().filter_map(|(at, it)| short_line(at, it)).partition(joined)
@@ -73,7 +73,7 @@ fn short_line(at: usize, line: &str) -> Option<Listed> {
     let state = |it: &str| it.bytes().all(|it| b" MADRCUT?".contains(&it)) && !it.trim().is_empty();
     let (state, path) = match (line.get(..2), line.get(2..3), line.get(3..)) {
         (Some(two), Some(" "), Some(path)) if state(two) => (two, path),
-        // Clients trim an output, and with it the space before the first state.
+        // Clients trim the output, and so the leading space of the first line (` M src/a.rs`).
         (Some(two), _, _) if at == 0 && two.ends_with(' ') && state(two) => (two, &line[2..]),
         _ => return None,
     };
@@ -90,23 +90,23 @@ fn short_line(at: usize, line: &str) -> Option<Listed> {
     Some(Listed { path: path.to_owned(), change, from_root: false })
 }
 
-/// The heading of files that git does not know, in the long form.
+/// Heading of the untracked files in the long format.
 const UNTRACKED: &str = "Untracked files:";
 
-/// The last line of the long form where nothing is left to commit.
+/// Last line of the long format if nothing is uncommitted.
 const CLEAN: &str = "nothing to commit, working tree clean";
 
-/// The long form, which git prints in the user's language: none if that is not English.
+/// Reads the long format; `None` if no English heading is found, since git prints the user's language.
 fn long(output: &str, command: &ParsedCommand) -> Option<Vec<Listed>> {
     let asked = |it: &Vec<&str>| of_git(it).is_some_and(|it| it.first() == Some(&"status"));
     let again = command.programs().filter(asked).count() > 1;
     let mut out = Vec::new();
     let mut known = output.contains("nothing to commit") || output.contains(CLEAN);
-    // Whether the files of a section are new, once its heading is read, and how many were known before it.
+    // After a section's heading: whether its files are untracked, and the number of files read before it.
     let mut section: Option<(bool, usize)> = None;
     for line in output.lines() {
         let text = line.trim();
-        // Of a `git status` before it in the same command.
+        // What came before is of an earlier `git status` in the same command.
         if again && text == CLEAN {
             out.clear();
         }
@@ -178,7 +178,7 @@ pub(in crate::facts::work) fn of_commit(output: &str) -> Vec<Listed> {
     out
 }
 
-/// The paths before and after of a file that a commit says it renamed: ` rename src/{a => b}/c.rs (98%)`.
+/// The old and new path in a commit's line about a rename: ` rename src/{a => b}/c.rs (98%)`.
 pub(in crate::facts::work) fn renamed(line: &str) -> Option<[String; 2]> {
     let (renamed, _) = line.trim().strip_prefix("rename ")?.rsplit_once(" (")?;
     let (before, rest) = renamed.split_once('{').unwrap_or(("", renamed));
@@ -187,7 +187,7 @@ pub(in crate::facts::work) fn renamed(line: &str) -> Option<[String; 2]> {
     Some([from, to].map(|name| format!("{before}{name}{behind}").replace("//", "/")))
 }
 
-/// Whether two spellings may be of one file: one ends with the other, or with what `git diff --stat` left of it.
+/// Whether one path ends with the other, perhaps cut by `git diff --stat` (`.../a.rs`): they may be one file.
 pub(in crate::facts::work) fn is_same(one: &str, other: &str) -> bool {
     let bare = |it: &str| it.strip_prefix(".../").unwrap_or(it).to_owned();
     let (one, other) = (bare(one), bare(other));

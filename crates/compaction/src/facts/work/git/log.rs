@@ -6,7 +6,8 @@ use super::{COMMITTED, is_same, of_git};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat, sentences};
 
-/// `1a2b3c4 (HEAD -> main) subject`, with the lines of a graph before it, and the parents behind the hash.
+/// `1a2b3c4 (HEAD -> main) subject`, perhaps with the lines of `--graph` before it and parents' hashes after
+/// the first.
 static ONE_LINE: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?m)^[*|/\\_ ]*\b([0-9a-f]{7,40}) (?:[0-9a-f]{40} )*(?:\([^)\n]*\) )?(\S[^\n]*)$");
 /// `commit 1a2b3c4...`, and the first line of its message.
@@ -14,20 +15,20 @@ static LONG: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?m)^commit ([0-9a-f]{7,40})\b[^\n]*\n(?:[A-Z][A-Za-z]+:[^\n]*\n)+\s*\n    (\S[^\n]*)$",
 );
 
-/// How the commits are told.
+/// Prefix of the line that lists the commits.
 const COMMITS: &str = "commits, newest first";
 
-/// Letters of a hash that are told.
+/// Maximum characters of a hash in that line.
 const SHORT: usize = 10;
 
-/// Bytes of a subject that are told.
+/// Maximum bytes of a subject in that line.
 const SUBJECT: usize = 90;
 
-/// What git says where it makes no commit.
+/// What git prints instead of making a commit.
 static NOT_COMMITTED: AsciiFirstRegex =
     AsciiFirstRegex::new(r"\bnothing (?:added )?to commit\b|\bno changes added to commit\b");
 
-/// Whether a program makes one more commit and prints nothing of it.
+/// Whether a command makes one more commit without printing it: `git commit -q`.
 fn commits_quietly(words: &[&str]) -> bool {
     let quiet =
         |it: &&str| *it == "--quiet" || it.starts_with('-') && !it.starts_with("--") && it.contains('q');
@@ -39,30 +40,30 @@ fn commits_quietly(words: &[&str]) -> bool {
 
 #[derive(Default)]
 pub(in crate::facts::work) struct Log {
-    /// Where the newest list stands, if there is one.
+    /// Message of the newest `git log` of the current branch, if any.
     at: Option<usize>,
-    /// How many commits were made since.
+    /// Number of commits that git printed as made since then.
     since: usize,
-    /// How many of them git did not print, so that they are not among `commits`.
+    /// Number of newer commits that git did not print, so that they are missing in `commits`.
     unprinted: usize,
-    /// Whether it has only the commits of a branch: `main..HEAD`.
+    /// Whether that log has only the commits of a branch: `main..HEAD`.
     range: bool,
     /// Hash and subject, newest first.
     commits: Vec<(String, String)>,
     /// Hash and subject of the commits that the session made.
     made: Vec<(String, String)>,
-    /// Hash and subject of the newest commit that has the beginning of a prompt as its subject and was not made here, and
-    /// where it was listed.
+    /// The newest commit that the session did not make and whose subject is the beginning of a prompt: the
+    /// message that lists it, its hash and subject.
     of_prompt: Option<(usize, String, String)>,
     /// Whether a commit was made that git did not print.
     silent: bool,
-    /// What the model says of commits that it did not make.
+    /// Message and sentence in which the model says that commits are made automatically.
     claimed: Option<(usize, String)>,
 }
 
 impl Log {
-    /// Reads a command that went well. `tree`: where it ran, if that is another tree or repository; `prompts`: what the
-    /// user wrote so far.
+    /// Reads a successful command. `tree`: the other worktree or repository in which it ran; `prompts`: the
+    /// user's prompts so far.
     pub(in crate::facts::work) fn run(
         &mut self,
         number: usize,
@@ -74,12 +75,12 @@ impl Log {
         let amends = command.programs().any(|it| it.contains(&"--amend"));
         for words in command.programs() {
             match of_git(&words) {
-                // What is on top now is not known.
+                // The newest commit is no longer known.
                 Some(["rebase" | "reset", ..]) if !words.contains(&"HEAD") => self.forget(),
                 Some(["checkout" | "switch", rest @ ..]) if !rest.contains(&"--") => {
                     let named: Vec<&&str> = rest.iter().filter(|it| !it.starts_with('-')).collect();
                     let new = rest.iter().any(|it| ["-b", "-c", "-B", "-C"].contains(it));
-                    // A new branch begins here, unless it names where it begins.
+                    // A new branch starts at the current commit, unless a start point is given.
                     let elsewhere =
                         if new { named.len() > 1 && *named[1] != "HEAD" } else { rest.len() == 1 };
                     if elsewhere {
@@ -107,16 +108,16 @@ impl Log {
                 let top = if self.commits.is_empty() { None } else { Some(self.commits.remove(0)) };
                 let is_top = |hash: &str| top.as_ref().is_some_and(|top| is_same(hash, &top.0));
                 self.made.retain(|it| !is_top(&it.0));
-                // Its commit is this session's own now.
+                // Once amended, that commit is this session's own.
                 self.of_prompt.take_if(|it| is_top(&it.1));
             }
             self.commits.insert(0, (hash.as_str().to_owned(), subject.clone()));
-            // Those are older.
+            // The unprinted commits are older than this one.
             self.unprinted = 0;
             self.since += 1;
             self.made.push((hash.as_str().to_owned(), subject));
         }
-        // A list of another repository takes nothing from what is known of this one.
+        // The log of another repository does not replace what is known of this one.
         let elsewhere = tree.is_some_and(|it| !file_mentions::is_of_other_tree(it, None));
         let here = elsewhere && self.commits.iter().any(|it| apart_from_tree(&it.1).1.is_empty());
         if let Some((range, mut listed)) = of_head(command, output).filter(|_| !here) {
@@ -132,13 +133,13 @@ impl Log {
                     self.made.push(commit.clone());
                 }
             }
-            // A list of what is on top takes nothing from what is known below it.
+            // A log of only the newest commits does not remove older known ones.
             let top = listed.iter().zip(&self.commits).take_while(|it| is_same(&it.0.0, &it.1.0)).count();
             let one = listed.len() == 1 && self.commits.iter().any(|it| is_same(&it.0, &listed[0].0));
             if top < listed.len() && !one {
                 self.commits = listed;
             } else {
-                // Those of another tree are here now.
+                // Commits known from another worktree are listed in this one now.
                 for known in &mut self.commits {
                     if let Some(here) = listed.iter().find(|it| is_same(&it.0, &known.0)) {
                         known.1.clone_from(&here.1);
@@ -159,7 +160,7 @@ impl Log {
     }
 
     fn find_commit_of_prompt(&mut self, number: usize, prompts: &[String]) {
-        /// Minimum bytes of a subject that is no coincidence.
+        /// Minimum bytes of a subject; the match of a shorter one may be a coincidence.
         const SUBJECT: usize = 15;
         if self.silent {
             return;
@@ -175,8 +176,7 @@ impl Log {
         }
     }
 
-    /// Takes over what an earlier summary tells of the repository: the commits, and who else commits. Returns whether the
-    /// line is of them.
+    /// Takes over the commits from a line of an earlier summary. Returns whether the line lists commits.
     pub(in crate::facts::work) fn resume(&mut self, told: &str) -> bool {
         let Some(rest) = told.strip_prefix(COMMITS) else { return false };
         let notes = rest.strip_prefix(" (").filter(|_| !rest.starts_with(IN_TREE));
@@ -193,7 +193,7 @@ impl Log {
                 (Some((hash, subject)), _) if is_hash(hash) => {
                     self.commits.push((hash.to_owned(), format!("{subject}{tree}")));
                 }
-                // A subject with a semicolon.
+                // The rest of a subject that contains a semicolon.
                 (_, Some(last)) if !piece.ends_with(" older") => last.1 += &format!("; {piece}"),
                 _ => {}
             }
@@ -202,7 +202,7 @@ impl Log {
         true
     }
 
-    /// Notes what the model says of commits that something else makes.
+    /// Notes the sentence in which the model says that commits are made automatically.
     pub(in crate::facts::work) fn read_reply(&mut self, number: usize, text: &str) {
         const WORDS: [&str; 4] =
             ["auto-commit", "autocommit", "automatically commit", "committed automatically"];
@@ -215,29 +215,29 @@ impl Log {
         }
     }
 
-    /// Whether commits are made that the session did not make.
+    /// Whether something other than the session makes commits.
     pub(in crate::facts::work) fn commits_by_itself(&self) -> bool {
         self.of_prompt.is_some() || self.claimed.is_some()
     }
 
-    /// What is told of it at the end: the commits of this session that are not lost, and who else commits.
+    /// The lines for the ledger: this session's commits that are not lost, and who else commits.
     pub(in crate::facts::work) fn told(
         &self,
         is_lost: impl Fn(&str) -> bool,
         origin: &dyn Fn(usize) -> usize,
     ) -> Vec<String> {
-        /// Maximum number of commits that are told.
+        /// Maximum number of commits that are listed.
         const MOST: usize = 12;
         let mut out = Vec::new();
         let live = || self.commits.iter().filter(|it| !is_lost(&it.0));
-        // What stands above a commit of this session was made in it too.
+        // Commits newer than one of this session were made in it too.
         let own = match live().count() {
             all if self.range && (self.silent || !self.made.is_empty()) => all,
             _ => live().enumerate().filter(|it| self.is_made(it.1)).last().map_or(0, |it| it.0 + 1),
         };
         if own > 0 {
             let told = || live().take(own.min(MOST));
-            // A tree that all are in is told once.
+            // A worktree that all of them are in is named once.
             let tree = told().next().map_or("", |it| apart_from_tree(&it.1).1);
             let same = told().all(|it| apart_from_tree(&it.1).1 == tree);
             let named: Vec<String> = told()
@@ -276,26 +276,26 @@ impl Log {
     }
 }
 
-/// Where a commit was made, behind its subject: another tree or repository.
+/// Begins the suffix of a subject that names the other worktree or repository of the commit.
 const IN_TREE: &str = " (in the tree ";
 
-/// A subject, and the tree that is told behind it.
+/// Splits the worktree suffix, which may be empty, from a subject.
 fn apart_from_tree(subject: &str) -> (&str, &str) {
     let at = subject.rfind(IN_TREE).filter(|_| subject.ends_with(')'));
     at.map_or((subject, ""), |at| subject.split_at(at))
 }
 
-/// The commits of the current branch that a command lists, newest first, and whether they are only those of a range. None
-/// if it lists others: of another branch, of a file, by a word.
+/// The commits of the current branch that a command lists, newest first, and whether they are only those of a
+/// range. `None` if it lists others: of another branch, of a file, or by a search.
 pub(in crate::facts) fn of_head(
     command: &ParsedCommand,
     output: &str,
 ) -> Option<(bool, Vec<(String, String)>)> {
     let mut range = None;
-    // `$(git merge-base main HEAD)..HEAD`, of which the parser makes programs.
+    // `$(git merge-base main HEAD)..HEAD`, which the parser splits into programs.
     let forked = command.programs().any(|it| it[0] == "..HEAD")
         && command.programs().any(|it| of_git(&it).is_some_and(|it| it.first() == Some(&"merge-base")));
-    // Whether a pipe from the log goes on.
+    // Whether the pipe that began with `git log` still continues.
     let mut piped = false;
     for (words, is_piped) in command.pipes() {
         piped &= is_piped;
@@ -325,8 +325,8 @@ pub(in crate::facts) fn of_head(
     range.filter(|_| !listed.is_empty()).map(|it| (it, listed))
 }
 
-/// Whether the arguments of `git log` name a range that ends with the current commit; none if they ask for anything but
-/// the current branch.
+/// Whether the arguments of `git log` name a range that ends with the current commit; `None` if they ask for
+/// anything but the current branch.
 fn range_to_head(arguments: &[&str]) -> Option<bool> {
     const OTHERS: [&str; 9] = [
         "--all",

@@ -1,5 +1,4 @@
-//! The repository, as far as outputs of git show it: which files are not committed, which commits there are, and who makes
-//! them.
+//! The repository as git's output shows it: uncommitted files, the commits, and who makes them.
 
 pub(in crate::facts) mod commits;
 pub(super) mod listing;
@@ -12,12 +11,12 @@ use crate::facts::text::ascii_first::AsciiFirstRegex;
 pub(in crate::facts::work) static COMMITTED: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?m)^\[([^\s\]]+)(?: \([^)]*\))? ([0-9a-f]{7,40})\] ");
 
-/// Whether two hashes are of one commit.
+/// Whether two hashes, which may be abbreviated, name the same commit.
 fn is_same(one: &str, other: &str) -> bool {
     one.starts_with(other) || other.starts_with(one)
 }
 
-/// What a program of git is given.
+/// The arguments of a git command; `None` for another program.
 fn of_git<'w, 'a>(words: &'w [&'a str]) -> Option<&'w [&'a str]> {
     words.strip_prefix(&["git"])
 }

@@ -12,19 +12,19 @@ pub(in crate::facts::work) struct Uncommitted {
     committed: Option<usize>,
     /// Message of the last `git status` that showed all that was uncommitted.
     status: Option<usize>,
-    /// Files of the working directory that were edited or listed since, and the last message that shows it.
+    /// Uncommitted files: the last message that shows the change, and the change.
     changed: BTreeMap<String, (usize, Change)>,
-    /// Those of them that the session edited.
+    /// Files that the session edited.
     edited: BTreeSet<String>,
-    /// What was untracked before the session did anything.
+    /// Files that were untracked before the session changed anything.
     untracked_before: BTreeSet<String>,
-    /// What was staged, as named.
+    /// Arguments of `git add` since the last commit, as written.
     staged: Vec<String>,
 }
 
 impl Uncommitted {
     pub(in crate::facts::work) fn edit(&mut self, number: usize, path: &str) {
-        // Elsewhere, or beside the repository.
+        // Paths outside of the working directory are skipped, and hidden ones (`.github/x`) with them.
         let drive = path.get(1..2) == Some(":");
         if !path.starts_with(['/', '~', '.', '\\']) && !drive {
             let new = self.changed.get(path).map(|it| it.1);
@@ -35,7 +35,7 @@ impl Uncommitted {
         }
     }
 
-    /// Edits of a deleted file are not left to commit.
+    /// Forgets a deleted file or directory: its edits are not left to commit.
     pub(in crate::facts::work) fn delete(&mut self, path: &str) {
         let below = |it: &str| it.strip_prefix(path).is_some_and(|it| it.is_empty() || it.starts_with('/'));
         self.changed.retain(|it, _| !below(it));
@@ -45,8 +45,8 @@ impl Uncommitted {
         !self.changed.is_empty()
     }
 
-    /// Reads a command that succeeded. What cannot be told counts as committed. `resolve`: a printed path as it is known.
-    /// Returns the files that were committed by name.
+    /// Reads a successful command; in doubt, a file counts as committed. `resolve`: the known path of a
+    /// listed file. Returns the files that were staged by name and committed.
     pub(in crate::facts::work) fn run(
         &mut self,
         number: usize,
@@ -55,7 +55,7 @@ impl Uncommitted {
         resolve: impl Fn(&Listed) -> Option<String>,
     ) -> Vec<String> {
         let mut named = Vec::new();
-        // What is printed before a commit was not committed then.
+        // What is printed before the commit's own line shows the state before it; the rest, that after it.
         let commits =
             command.programs().any(|it| of_git(&it).is_some_and(|it| it.first() == Some(&"commit")));
         let committed = COMMITTED.find_iter(output).last().filter(|_| commits);
@@ -75,7 +75,7 @@ impl Uncommitted {
                     named.extend(self.commit(number, rest));
                     printed = if after.is_empty() { printed } else { after };
                 }
-                // These leave the files as they are.
+                // Creating a branch leaves the files as they are.
                 ["checkout" | "switch", "-b" | "-B" | "-c" | "-C", ..] => {}
                 [
                     "stash" | "reset" | "clean" | "am" | "cherry-pick" | "revert" | "merge" | "checkout",
@@ -85,7 +85,7 @@ impl Uncommitted {
             }
         }
         if COMMITTED.is_match(output) {
-            // By a program that commits for itself.
+            // Committed by another program, such as a script: `git commit` itself was not seen.
             if self.committed != Some(number) {
                 self.forget();
                 self.committed = Some(number);
@@ -105,9 +105,9 @@ impl Uncommitted {
         self.status = None;
     }
 
-    /// Returns the names that were staged one by one.
+    /// Returns the paths that were staged by name.
     fn commit(&mut self, number: usize, flags: &[&str]) -> Vec<String> {
-        /// Long flags that do not choose what is committed.
+        /// Long options that do not affect which files are committed.
         const NEUTRAL: [&str; 5] = ["--message", "--no-verify", "--no-gpg-sign", "--signoff", "--quiet"];
         let chooses =
             |it: &&str| it.starts_with("--") && !NEUTRAL.contains(&it.split('=').next().unwrap_or_default());
@@ -122,7 +122,7 @@ impl Uncommitted {
                 let it = it.trim_end_matches('/');
                 path == it
                     || path.strip_prefix(it).is_some_and(|it| it.starts_with('/'))
-                    // Named from another directory.
+                    // `git add` may have named it from another directory.
                     || path.ends_with(it)
                     || path.contains(&format!("/{it}/"))
                     || it.ends_with(path.as_str())
@@ -134,7 +134,7 @@ impl Uncommitted {
     }
 
     fn list(&mut self, number: usize, listing: &Listing, resolve: &impl Fn(&Listed) -> Option<String>) {
-        // A new folder is listed by its name alone.
+        // Git lists an untracked directory by its name alone: `new/`.
         let is = |listed: &Listed, path: &str| {
             is_same(&listed.path, path)
                 || listed.path.ends_with('/') && format!("/{path}").contains(&format!("/{}", listed.path))
@@ -147,7 +147,7 @@ impl Uncommitted {
         let resolved: Vec<Option<String>> = listing.files.iter().map(resolve).collect();
         let others: BTreeSet<&String> = resolved.iter().flatten().collect();
         for (listed, name) in listing.files.iter().zip(&resolved) {
-            // A file that is listed by its own path is not another that ends alike.
+            // A file that is itself in the list is not taken for another one whose path ends alike.
             let is = |it: &&String| is(listed, it) && (name.as_ref() == Some(*it) || !others.contains(it));
             let known: Vec<String> = self.changed.keys().filter(is).cloned().collect();
             let names = if known.is_empty() { name.iter().cloned().collect() } else { known };
@@ -155,7 +155,7 @@ impl Uncommitted {
                 self.untracked_before.extend(names.iter().cloned());
             }
             for name in names {
-                // `git diff --stat` lists again what `git status` did.
+                // `git diff --stat` only repeats what `git status` listed: the message stays.
                 let at =
                     self.changed.get(&name).map_or(number, |it| if listing.whole { number } else { it.0 });
                 self.changed.insert(name, (at, listed.change));
@@ -163,8 +163,8 @@ impl Uncommitted {
         }
     }
 
-    /// What is told of it at the end; nothing where the session neither edits nor commits, and git lists no change of a
-    /// file that it knows. `unseen`: whether commits are made that no command shows.
+    /// The line for the ledger; `None` if the session neither edits nor commits and git lists no change to a
+    /// tracked file. `unseen`: commits are made that no command shows.
     pub(in crate::facts::work) fn told(
         &self,
         unseen: bool,
@@ -172,10 +172,10 @@ impl Uncommitted {
     ) -> Option<String> {
         /// Maximum number of files that are named.
         const NAMED: usize = 8;
-        /// Maximum number of files beside them that are named.
+        /// Maximum number of earlier untracked files that are named.
         const FEW: usize = 4;
         let works = !self.edited.is_empty() || self.committed.is_some();
-        // What is untracked alone may lie there for long.
+        // Untracked files alone may have been there for long.
         let tracked = self.status.is_some() && self.changed.values().any(|it| it.1 != Change::Untracked);
         if !works && !tracked {
             return None;
@@ -205,7 +205,7 @@ impl Uncommitted {
         newest.sort_by_key(|it| std::cmp::Reverse(it.1.0));
         let name = |(path, (_, change)): &(&String, &(usize, Change))| match change {
             Change::Modified => path.to_string(),
-            // As git writes it.
+            // With the marks of `git status --short`.
             Change::Added => format!("A {path}"),
             Change::Untracked => format!("?? {path}"),
             Change::Deleted => format!("D {path}"),
@@ -316,7 +316,7 @@ mod tests {
             work.told(false, &|it| it).unwrap(),
             "uncommitted (as far as seen; last commit: #1): gone.rs, src/b/mod.rs, src/a/mod.rs"
         );
-        // Which of two is deleted is told by its path; what was untracked before is not of this work.
+        // The path tells which of two files of one name is deleted; earlier untracked files are listed apart.
         let mut work = Uncommitted::default();
         run(&mut work, 1, "git status --short", "?? .tool/\n?? notes.md\n");
         work.edit(2, "lib/a.toml");

@@ -2,7 +2,7 @@
 
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 
-/// Counts that test runners, linters and compilers print.
+/// `3 passed`, `1 error`.
 static COUNT: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)\b(\d+) (passed|passing|pass|failed|failing|failures?|fail|skipped|skip|pending|todo|errors?|warnings?|issues?|problems?|refactoring opportunities|ignored)\b",
 );
@@ -11,10 +11,10 @@ static TAP: AsciiFirstRegex = AsciiFirstRegex::new(r"(?m)^(?:#|ℹ) (pass|fail|s
 /// Passed tests out of all (ExUnit 1.20).
 static SHARE: AsciiFirstRegex = AsciiFirstRegex::new(r"(?m)^Result: (\d+)/(\d+) passed\s*$");
 
-/// The end of a run of Swift's tests.
+/// Summary of a Swift test run that passed; captures the number of tests.
 static SWIFT: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?m)^\W*Test run with ([1-9]\d*) tests? (?:in \d+ suites? )?passed\b");
-/// How Swift's runners tell failures.
+/// Failures as Swift's test runners print them.
 static SWIFT_FAILED: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?m)^\W*Test run with \d+ tests? (?:in \d+ suites? )?failed\b|\bExecuted \d+ tests?, with [1-9]\d* failure",
 );
@@ -22,12 +22,12 @@ static SWIFT_FAILED: AsciiFirstRegex = AsciiFirstRegex::new(
 /// Files with tests of which some failed (vitest, jest).
 static FILES_FAILED: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?m)^\s*Test (?:Files|Suites):?\s+([1-9]\d*) failed\b");
-/// How lines begin that are no summary of a run: a list, a quotation, a field, the row of a table, the number of an issue.
+/// Beginnings of lines that summarize no run: list items, quotations, fields, table rows, issue numbers.
 static TELLS: AsciiFirstRegex =
     AsciiFirstRegex::new(r#"^\s*(?:[-*•>|"'`{}]\s*[^\s\d=*-]|[-•>|"'`{}] ?\d|#\d|#+ [A-Z])"#);
 
-/// What checkers say that found nothing to check (vale, biome, markdownlint, prettier, ESLint, Go, cargo, pytest, jest,
-/// vitest).
+/// Messages of checkers that found nothing to check (vale, biome, markdownlint, prettier, ESLint, Go, cargo,
+/// pytest, jest, vitest).
 static NOTHING: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"\bin 0 files\b|\b(?:[Cc]hecked|[Ll]inted|[Ss]canned|[Ll]inting:) 0 files?\b|\b0 files (?:checked|linted|scanned)\b",
     r"|\b[Nn]o files matching\b|\b[Nn]o tests? (?:to run|ran|found|files found)\b|(?m:^running 0 tests$)|\bcollected 0 items\b",
@@ -56,17 +56,17 @@ pub(super) fn packages_failed(text: &str) -> bool {
 
 pub(super) struct Counts {
     pub(super) shown: String,
-    /// Something was counted.
+    /// Some count is above 0.
     any: bool,
-    /// Some of it are issues, of which the checker decides whether they are failures.
+    /// Some counts are issues, which are failures only for some checkers.
     pub(super) issues: bool,
     /// Some of the counts are tests that passed.
     pub(super) tests: bool,
     pub(super) failed: bool,
 }
 
-/// The counts of the last line that has any; result lines of several programs are added up. `again`: the same tests ran
-/// more than once.
+/// The counts of the last line that has any; result lines of several programs are added up. `again`: the same
+/// tests ran more than once.
 pub(super) fn counts_in(text: &str, again: bool) -> Option<Counts> {
     let mut totals = own_totals(text);
     let lines: Vec<&str> = text
@@ -79,7 +79,7 @@ pub(super) fn counts_in(text: &str, again: bool) -> Option<Counts> {
         if again {
             programs.drain(..programs.len().saturating_sub(1));
         }
-        // One run, filtered twice.
+        // Equal lines are one run, printed by two filters.
         programs.dedup();
     }
     let chosen = match (programs.is_empty(), totals.is_empty()) {
@@ -114,7 +114,7 @@ pub(super) fn counts_in(text: &str, again: bool) -> Option<Counts> {
     let issue = |what: &str| what.starts_with("issue") || what.starts_with("refactoring");
     let issues = totals.iter().any(|(what, number)| *number > 0 && issue(what));
     let mut shown: Vec<String> = totals.iter().map(|(what, number)| format!("{number} {what}")).collect();
-    // A file that could not be loaded has no tests that fail.
+    // A test file that could not be loaded fails without a failed test.
     if let Some(files) = files.filter(|_| !failed) {
         shown.push(format!("failed test files: {files}"));
     }
@@ -122,7 +122,7 @@ pub(super) fn counts_in(text: &str, again: bool) -> Option<Counts> {
     (!shown.is_empty()).then(|| Counts { shown: shown.join(", "), any, issues, tests, failed })
 }
 
-/// The totals of runners that give each count its name: ExUnit, Swift, TAP, Node.js.
+/// The totals of runners whose format [`COUNT`] does not fit: ExUnit, Swift, TAP, Node.js.
 fn own_totals(text: &str) -> Vec<(String, u64)> {
     let share = SHARE.captures_iter(text).last().and_then(|it| {
         let (passed, all) = (it.get(1)?.as_str().parse().ok()?, it.get(2)?.as_str().parse::<u64>().ok()?);
@@ -155,7 +155,7 @@ fn own_totals(text: &str) -> Vec<(String, u64)> {
 
 /// Whether a line is a runner's summary: counts, and few other words.
 fn is_summary_line(line: &str) -> bool {
-    /// Words that belong to such lines.
+    /// Words that belong to such lines, beside the counts.
     const FRAME: [&str; 28] = [
         "test",
         "tests",
@@ -189,12 +189,13 @@ fn is_summary_line(line: &str) -> bool {
     /// Maximum other words.
     const OTHERS: usize = 3;
     let counts = COUNT.find_iter(line).filter(|it| {
-        // In `FAIL=0` the name precedes the count; `"fail"` is a field; golangci-lint heads its issues `1 issues:`.
+        // In `FAIL=0` the name precedes the count; `"fail"` is a field; golangci-lint prints `1 issues:` as
+        // heading.
         let behind = &line[it.end()..];
         !behind.starts_with(['=', ':', '"', '_', '-'])
             || it.start() == 0 && it.as_str().ends_with("issues") && behind == ":"
     });
-    // Ruff counts what it has mended.
+    // Ruff counts the errors that it fixed.
     if counts.count() == 0 || TELLS.is_match(line) || line.ends_with(" fixed, 0 remaining).") {
         return false;
     }

@@ -75,9 +75,9 @@ static NUMBERED: AsciiFirstRegex = AsciiFirstRegex::new(r"^\s*\d+\s*[:|→\t]");
 static CODE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"^\s*(?:(?:[-+]\s*)?(?:\}?\s*(?:except|catch)\b|raise\b|throw\b|return\b|if\b|elif\b|const\b|let\b|var\b|//|\*\s|<!--|#\s)",
     r"|[-+] ?[\w$./-]+=|@@ )|^[\w./\\@\[\]-]+\.\w+[:-]\d+[:-](?:\d+:)?\s*(?:except|catch|raise|throw|return|if|const|let|var|//|#|\*)\b",
-    // A test that saw the error that it expects.
+    // A test that passed, perhaps by seeing an expected error.
     r"|^\W*(?:PASS(?:ED)?|ok \d+)\b",
-    // What the system's own libraries log of a program (Apple).
+    // What Apple's system libraries log about a program.
     r"|^\d{4}-\d\d-\d\d [\d:.]+[-+]\d{4} \S+\[\d+:\d+\] \[",
 ));
 /// Progress lines, packages that passed or have no tests (Go), and separators.
@@ -138,7 +138,7 @@ pub(super) fn error_line(text: &str) -> Option<(String, ErrorLine)> {
     None
 }
 
-/// The cause of a failed test, whose line `from` begins with: bun prints it above that line, Go and TAP below.
+/// The cause of a failed test, whose line `from` begins with: bun prints it above, Go and TAP below.
 fn cause<'a>(above: &'a str, from: &'a str) -> Option<&'a str> {
     /// Maximum lines between a test's name and its cause, which may include a stack trace.
     const NEAR: usize = 20;

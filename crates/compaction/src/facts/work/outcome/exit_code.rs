@@ -16,20 +16,20 @@ pub(super) fn is_stated(line: &str) -> bool {
     EXIT.is_match(line) || PRINTED_EXIT.is_match(line)
 }
 
-/// Finds the exit code in the first or last lines; elsewhere it may be quoted. `within`: also in the middle of a line,
-/// where a command that succeeded would only mention one.
+/// Finds the exit code in the first or last lines; elsewhere it may be quoted. `within`: also in the middle
+/// of a line, where the output of a successful command would only mention one.
 pub(super) fn reported(head: &str, tail: &str, within: bool) -> Option<i32> {
     let code = |line: &str| {
         let found = EXIT.captures(line)?;
-        // Codex's code mode prints its shell's report as JSON, Claude Code the state of a task as XML.
+        // Codex's code mode prints the shell's report as JSON, Claude Code the task's state as XML.
         let starts = found.get(0)?.start() == 0 || line.starts_with('<') || line.starts_with("{\"chunk_id\"");
         found.get(1).filter(|_| within || starts)?.as_str().parse().ok()
     };
-    // Codex may put the command before its report, with all its lines.
+    // Codex may print the whole command, of several lines, before its report.
     let report = head.strip_prefix("Command: ").and_then(|it| it.split_once("\nChunk ID: "));
     let head = report.map_or(head, |it| it.1);
     let (first, last) = (head.lines().take(6).find_map(code), tail.lines().rev().take(6).find_map(code));
-    // A script of Codex prints what it waited for last.
+    // A script in Codex's code mode prints last the result that it waited for.
     if head.starts_with("Script completed\n") { last.or(first) } else { first.or(last) }
 }
 

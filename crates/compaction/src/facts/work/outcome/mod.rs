@@ -26,7 +26,7 @@ pub struct Outcome {
     /// Counts or other results as printed: `12 passed, 1 failed`, `committed a1b2c3d`.
     pub result: Option<String>,
     pub error: Option<String>,
-    /// Session id, if it continues in the background (Codex).
+    /// Session or task id, if it continues in the background.
     pub running: Option<String>,
 }
 
@@ -36,7 +36,7 @@ impl Outcome {
         self.result.as_deref() == Some(STOPPED)
     }
 
-    /// Whether it ran to its end and says that what it ran failed.
+    /// Whether it exited with 0, but has a result that speaks of failure.
     pub(super) fn says_failed(&self) -> bool {
         self.ok.is_none() && self.exit == Some(0) && self.result.is_some()
     }
@@ -45,13 +45,13 @@ impl Outcome {
 static HEADER: AsciiFirstRegex = AsciiFirstRegex::new(
     r"^(?:Command: |Chunk ID: |Exit code: |Wall time: |Script completed\n|Process exited with code )[^\x00]*?\nOutput:\n",
 );
-/// A hook refused the command, so that it did not run (Codex).
+/// Prefix of the output if a hook refused the command, so that it did not run (Codex).
 const BLOCKED: &str = "Command blocked by PreToolUse hook: ";
 /// The result of a command that the user stopped.
 const STOPPED: &str = "stopped by the user";
 /// The result of a program that asked on the terminal, where nobody answers.
 const UNANSWERED: &str = "stopped at its question";
-/// What answers such a question in advance.
+/// What in a command answers such a question in advance.
 const ANSWERS: [&str; 6] = ["echo ", "printf ", "yes ", "<<", " -y", "--yes"];
 /// The result of a checker that found nothing to check.
 pub(super) const CHECKED_NOTHING: &str = "checked nothing";
@@ -59,7 +59,7 @@ pub(super) const CHECKED_NOTHING: &str = "checked nothing";
 /// Bytes that are read at each end of an output.
 const END_BYTES: usize = 8_000;
 
-/// Continues in the background, with its id (Codex 0.169, Claude Code 2.1).
+/// The command continues in the background, with this id (Codex 0.169, Claude Code 2.1).
 static RUNNING: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?m)^(?:Process running with session ID |Command running in background with ID: |Command did not complete .*moved to the background \(ID: )(\w+)",
 );
@@ -72,15 +72,16 @@ static NOT_FOUND: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?m)^(?:/\S*/)?(?:zsh|(?:ba|da)?sh|\(eval\))(?:\.exe)?:(?: ?(?:line )?\d+:)? ",
     r"(?:command not found: (\S+)|(\S+): (?:command )?not found)\s*$",
 ));
-/// An output that is nothing but a refusal of the system.
+/// An output that consists of a permission error.
 static DENIED: AsciiFirstRegex =
     AsciiFirstRegex::new(r"^[^\n]*(?:: |\()(?:Operation not permitted|[Pp]ermission denied)\)?$");
-/// What OpenCode puts behind the output of a command that the user stopped.
+/// What OpenCode appends to the output of a command that the user stopped.
 static ABORTED: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?m)^<(?:shell|bash)_metadata>\nUser aborted the command$");
 
-/// Reads the output of `command`. A reported exit code counts first; where it may be that of another program in a pipe
-/// or list, the runner's summary line is next. `reports`: an output that is not marked as failed means exit code 0.
+/// Reads the output of `command`. A reported exit code counts first; where it may be that of another program
+/// in a pipe or list, the runner's summary line is next. `reports`: an output that is not marked as failed
+/// means exit code 0.
 pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> Outcome {
     let parsed = ParsedCommand::of(command);
     let (head, tail) = ends(output.text.as_str());
@@ -90,17 +91,17 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
         without_escapes(it).split_inclusive('\n').filter(|it| !removed(it)).collect()
     };
     let (head, tail) = (without_removed(head), without_removed(tail));
-    // In Codex's code mode this is the result of the script, not of the command in it.
+    // In Codex's code mode, the result is that of the script, not of the command in it.
     let of_script = head.starts_with("Script completed\n");
     let masked = of_script || parsed.is_compound();
     let prints_contents = parsed.prints_contents();
     let within_lines = !prints_contents && (masked || output.failed || !reports);
     let printed = exit_code::reported(&head, &tail, within_lines);
-    // A code other than 0 shows a failure, unless programs are compared that need not succeed.
+    // A nonzero code shows a failure, unless several programs are compared, which need not all succeed.
     let echoed = exit_code::echoed(command, &tail);
     let first = echoed.iter().copied().find(|it| *it != 0).or_else(|| echoed.last().copied());
     let compares = echoed.contains(&0) && first != Some(0) && !parsed.is_setup();
-    // What the shell reports is the exit code of `echo`.
+    // With an echoed code, the shell's own is that of `echo`.
     let printed = printed.filter(|it| *it != 0).or(first.filter(|_| !compares)).or(printed);
     let exit = printed.filter(|it| *it != 0).or(output.exit).or(printed);
     if let Some(found) = RUNNING.captures(&head) {
@@ -113,7 +114,7 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
     if ABORTED.is_match(&tail) {
         return Outcome { result: Some(STOPPED.into()), ..Outcome::default() };
     }
-    // Codex's header is not the command's output.
+    // Without Codex's header.
     let again = parsed.repeats_tests();
     let head = last_run(&head[HEADER.find(&head).map_or(0, |it| it.end())..], again);
     let tail = last_run(&tail, again);
@@ -153,7 +154,7 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
     let failed = ok == Some(false);
     Outcome {
         ok,
-        // Of one that failed, a 0 is the exit code of another program.
+        // If it failed, 0 is the exit code of another program.
         exit: evidence.exit.filter(|it| *it != 0 || !failed),
         error: failed.then(|| evidence.cause()).flatten(),
         result,
@@ -161,7 +162,7 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
     }
 }
 
-/// Whether an output is nothing but an object that names an error: what answered did not do what it was asked.
+/// Whether an output is nothing but a JSON object with an error: the request was not fulfilled.
 fn is_error_object(output: &str) -> bool {
     let names = output.starts_with("{\"error\"") || output.starts_with("{ \"error\"");
     names
@@ -171,8 +172,8 @@ fn is_error_object(output: &str) -> bool {
             .any(|it| output.split_once(':').is_some_and(|(_, value)| value.trim_start().starts_with(it)))
 }
 
-/// The output after the last failed package, if the same command ran every failed package again and it passed (Go).
-/// `again`: it ran the same tests more than once, so that those which ended well last are those that failed.
+/// The output after the last failed package, if every failed package later passed in the same command (Go).
+/// `again`: it ran the same tests more than once, so that a pass at the end cancels earlier failures.
 fn last_run(text: &str, again: bool) -> &str {
     let package = |line: &str, state: &str| {
         let mut words = line.split_whitespace();
@@ -195,7 +196,7 @@ fn last_run(text: &str, again: bool) -> &str {
     if failed.is_empty() && (passed > end || end == 0) { &text[end..] } else { text }
 }
 
-/// What an output says of how its command ended.
+/// What an output says about how its command ended.
 struct Evidence<'a> {
     command: &'a str,
     parsed: &'a ParsedCommand,
@@ -217,7 +218,7 @@ struct Evidence<'a> {
     of_script: bool,
     /// The command prints files or logs: errors in them did not occur here.
     prints_contents: bool,
-    /// A look at what was removed found nothing, as it should.
+    /// A look at what the command itself removed found nothing, as it should.
     missing_as_meant: bool,
     error: Option<(String, ErrorLine)>,
     counts: Option<Counts>,
@@ -227,7 +228,7 @@ struct Evidence<'a> {
     created: Option<String>,
     wrong_flag: Option<String>,
     conflict: Option<String>,
-    /// It ends where a program waits for an answer.
+    /// The output ends where a program waits for an answer.
     asks: bool,
     /// The line with which a runner says that what it ran failed.
     verdict: Option<String>,
@@ -240,7 +241,7 @@ impl Evidence<'_> {
             && self.tail.contains("error: failed to push some refs")
     }
 
-    /// Whether git did not know a path that it was given.
+    /// Whether git did not know a path argument.
     fn lacks_path(&self) -> bool {
         let git = || self.parsed.programs().any(|it| it[0] == "git");
         self.tail.trim_end().ends_with("' did not match any file(s) known to git") && git()
@@ -251,7 +252,7 @@ impl Evidence<'_> {
         self.command.contains("gh pr checks") && self.tail.lines().any(|it| it.contains("\tfail\t"))
     }
 
-    /// Whether a failed package would be among what the command prints (Go).
+    /// Whether the line of a failed package would pass the command's filters (Go).
     fn shows_failures(&self) -> bool {
         let through = |search: &[&str]| lets_through(search, "FAIL\tx\t0.1s");
         self.parsed.shows_all(self.tail.lines().count(), through)
@@ -260,7 +261,7 @@ impl Evidence<'_> {
     /// `size`: bytes of the whole output.
     fn result(&self, size: usize) -> Option<String> {
         let nothing = !self.prints_contents && checked_nothing(self.tail, self.counts.as_ref());
-        // What was tested before may be cut off.
+        // A filter may have cut off what was tested before.
         let all = || self.parsed.shows_all(self.tail.lines().count(), |_| false);
         self.made
             .clone()
@@ -286,7 +287,7 @@ impl Evidence<'_> {
             || self.error.is_none() && packages_passed(self.tail) && self.shows_failures();
         let kind = self.error.as_ref().map(|it| it.1);
         let test_failed = kind == Some(ErrorLine::Test) || counts.is_some_and(|it| it.failed && it.tests);
-        // A search without matches exits with 1, a look at what was removed with 2.
+        // A search without matches exits with 1, a look at what the command removed with 2.
         let asks = self.parsed.hides_failure() || self.error.is_none() && self.parsed.looks_on_the_way();
         let nothing_found = self.missing_as_meant
             || self.exit == Some(1) && (asks || is_authenticated(self.parsed, self.head));
@@ -296,7 +297,7 @@ impl Evidence<'_> {
         match self.exit {
             _ if self.marked_failed => return Some(false),
             Some(code) if code != 0 => return Some(false),
-            // It ran to its end, and what it ran failed.
+            // The runner exited with 0, but its verdict says that what it ran failed.
             Some(_) if self.verdict.is_some() && !self.masked => return None,
             Some(_) if !self.masked => return Some(true),
             _ => {}
@@ -307,7 +308,7 @@ impl Evidence<'_> {
         let could_not_start = first.lines().count() <= 2 && COULD_NOT_START.is_match(first)
             || not_found == Some(true)
             || !self.prints_contents && DENIED.is_match(first);
-        // `head` at the end of the pipe hides the failure of a program that states it.
+        // `head` at the end of the pipe hides the exit code of a program whose output states a failure.
         let cut_off = self.parsed.ends_in_viewer()
             && (starts_as_fatal(self.head) || !self.prints_contents && first.starts_with("Error: "));
         let ok = match self.exit {
@@ -316,16 +317,16 @@ impl Evidence<'_> {
             None if is_error_object(first) => None,
             None if self.reports && !self.masked => Some(true),
             _ if self.refused_push() => Some(false),
-            // The commit was made, but what stands before it did not run.
+            // A program before the commit did not run: with a commit, the outcome of the whole is unknown.
             _ if self.wrong_flag.is_some() => self.made.is_none().then_some(false),
-            // Even if a commit was made beside it.
+            // A conflict or failed test counts even if a commit was made beside it.
             _ if !self.prints_contents && (self.conflict.is_some() || self.masked && test_failed) => {
                 Some(false)
             }
             _ if self.made.is_some() => Some(true),
             _ if !self.prints_contents && is_rebased(self.command, self.tail) => Some(true),
             _ if failures && !self.prints_contents => Some(false),
-            // Another program of the command may have gone well.
+            // Another program of the command may have succeeded.
             _ if not_found.is_some() => None,
             _ if passes && !self.prints_contents => Some(true),
             // A failed test or compiler error counts, whatever ran after it.
@@ -339,7 +340,7 @@ impl Evidence<'_> {
                 (self.reports && !(self.masked && (self.prints_contents || self.of_script))).then_some(true)
             }
         };
-        // The issues that were counted may have failed what stands before a pipe.
+        // Counted issues may mean that the program before a pipe failed.
         let uncertain = counts.is_some_and(|it| it.issues || it.failed)
             && self.masked
             && !self.prints_contents
@@ -349,7 +350,7 @@ impl Evidence<'_> {
         ok.filter(|it| !(*it && uncertain))
     }
 
-    /// Nothing if the shell found every program of the command; true if it printed nothing else.
+    /// `None` if the shell found every program; `Some(true)` if its message is the only informative line.
     fn not_found(&self) -> Option<bool> {
         if !self.masked || self.parsed.hides_failure() {
             return None;
@@ -361,7 +362,7 @@ impl Evidence<'_> {
         is_run.then(|| self.head.lines().filter(|it| is_informative(it)).count() == 1)
     }
 
-    /// Why it failed.
+    /// The line that says why it failed.
     fn cause(&self) -> Option<String> {
         let raised = || raised(self.tail).or_else(|| raised(self.head));
         let line = match &self.error {
@@ -369,7 +370,7 @@ impl Evidence<'_> {
             Some((line, _)) => raised().or_else(|| Some(line.clone())),
             None => raised().or_else(|| first_line(self.head).filter(|_| self.verdict.is_none())),
         };
-        // The exit code of `timeout`.
+        // `timeout` exits with 124 when it stops a program.
         let stopped = self.exit == Some(124) && self.command.split_whitespace().any(|it| it == "timeout");
         let line = if stopped { Some("stopped by its timeout".into()) } else { line };
         let told = self.wrong_flag.clone().or_else(|| self.conflict.clone()).or(line);

@@ -442,11 +442,11 @@ fn believes_the_exit_code_before_the_text() {
         ("./doctor.sh | tail -3", "npm v10.1.0\nNode.js v22.1.0", None, true, Some(true)),
         ("git log | head -3", "Error: messages name the dial", None, true, None),
         ("mix credo | tail -3", "3 funs, found 1 warning, 3 refactoring opportunities.", Some(0), true, None),
-        // Two programs are compared.
+        // Two programs are compared, which need not both succeed.
         ("old a; echo exit=$?; new a; echo exit=$?", "exit=0 size=7\nexit=9", None, true, None),
         ("old a; echo exit=$?; new a; echo exit=$?", "exit=9\nexit=9 size=", None, true, Some(false)),
         ("make lint; echo rc=$?; make test; echo rc=$?", "rc=0\nrc=2", None, true, Some(false)),
-        // The same tests again, after something was put back.
+        // The same tests run again, after a file was put back.
         (
             "go test ./a | grep FAIL; cp b a; go test ./a | tail -1",
             "--- FAIL: TestA (0.1s)\nFAIL\nok  \tx/a\t0.2s",
@@ -468,7 +468,7 @@ fn believes_the_exit_code_before_the_text() {
             true,
             Some(true),
         ),
-        // Two packages.
+        // Two packages, of which one failed.
         (
             "npm test --workspaces | grep Tests",
             "Tests  1 failed | 9 passed (10)\nTests  10 passed (10)",
