@@ -1,7 +1,7 @@
-//! Configuration, resolved from file, environment and options. The only reader of the environment.
+//! Configuration, resolved from file, environment and options. The only module that reads the environment.
 //!
-//! `config.toml` in the configuration directory, then `EPITOME_*`, then flags; the later wins. No project's own file is
-//! read: a hostile repository must not be able to send a history anywhere.
+//! Precedence: options, then `EPITOME_*`, then `config.toml` in the configuration directory. Files in a
+//! project are not read: a hostile repository must not be able to send a history anywhere.
 
 mod environment;
 mod file;
@@ -60,20 +60,20 @@ impl Vault {
     }
 }
 
-/// What hooks do: section `[hooks]`.
+/// Section `[hooks]`: what hooks do.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct UserHooks {
-    /// Whether they say that the context is nearly full.
+    /// Whether hooks remind the model when the context is nearly full.
     pub reminder: bool,
-    /// Whether they block the agent's own compaction, where it can be blocked.
+    /// Whether hooks block the agent's own compaction, if possible.
     pub block_compaction: bool,
-    /// A command of the user's to run before a compaction, with the event `started` on its standard input. Unless it
-    /// ends well, nothing is done.
+    /// The user's command to run before a compaction, with the event `started` on standard input. If it
+    /// fails, nothing is compacted.
     pub before: Option<String>,
-    /// The same after it, with the event `compacted` or `failed`.
+    /// The user's command to run afterwards, with the event `compacted` or `failed`.
     pub after: Option<String>,
-    /// How long each may take.
+    /// Time limit of each command.
     pub timeout_seconds: u64,
 }
 
@@ -85,12 +85,12 @@ impl UserHooks {
 
 impl Default for UserHooks {
     fn default() -> Self {
-        // As long as the agents give their own hooks (Gemini CLI, Claude Code: 60 s).
+        // The agents' own default for hooks (Gemini CLI, Claude Code: 60 s).
         Self { reminder: true, block_compaction: false, before: None, after: None, timeout_seconds: 60 }
     }
 }
 
-/// Where a value came from, for `doctor`.
+/// Where a value comes from, for `doctor`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueOrigin {
     Default,
@@ -102,40 +102,40 @@ pub enum ValueOrigin {
 
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The environment it was resolved in.
+    /// The environment from which it was resolved.
     pub environment: Environment,
-    /// Where `config.toml`, profiles and prompts of the user lie.
+    /// The folder of `config.toml` and of the user's `prompts/`.
     pub config_dir: PathBuf,
     pub data_dir: PathBuf,
     pub store: StoreAt,
-    /// Where a team's store has its objects: `s3://bucket/prefix` or `file:///directory`.
+    /// Where a team's store keeps its packs: `s3://bucket/prefix` or `file:///directory`.
     pub blobs: String,
-    /// The team's server that archived sessions are pushed to, if any.
+    /// The team's server to which archived sessions are pushed, if any.
     pub vault: Option<Vault>,
-    /// What is cut from what is kept: private passages, secrets, and the user's own patterns.
+    /// Removes private passages, secrets, and the user's own patterns from stored text.
     pub redactor: Redactor,
-    /// Whose archive it is: the local user.
+    /// The owner of the archive: the local user.
     pub owner: String,
-    /// The profile when none is named.
+    /// The profile to use if none is named.
     pub profile: String,
-    /// The tokenizer when none is named.
+    /// The tokenizer to use if none is named.
     pub tokenizer: Tokenizer,
-    /// Windows of models, over the table.
+    /// Context windows of models, which override the built-in table.
     pub windows: BTreeMap<String, u64>,
     pub summarizers: Summarizers,
-    /// Whether advice, reminders and answers take in what requests cost.
+    /// Whether advice, reminders and answers include costs.
     pub costs: bool,
-    /// Prices of models: the user's own over the table.
+    /// Prices of models; the user's own override the built-in table.
     pub prices: Prices,
     /// The user's own profiles: name → TOML.
     pub profiles: BTreeMap<String, String>,
-    /// Whether hooks have sessions archived.
+    /// Whether hooks archive sessions.
     pub keep_sessions: bool,
-    /// How many days archived sessions stay that no compaction needs; for ever by default.
+    /// Days after which archived sessions are deleted, unless a compaction needs them; default: never.
     pub max_age_days: Option<u32>,
-    /// How many bytes the archive takes at most; no limit by default.
+    /// Maximum bytes of the archive; default: no limit.
     pub max_bytes: Option<u64>,
-    /// What the environment says of agents and their folders.
+    /// What the environment tells about agents and their folders.
     pub agents: Env,
     pub hooks: UserHooks,
     pub origins: BTreeMap<&'static str, ValueOrigin>,
@@ -146,30 +146,30 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// A file that is no TOML, an unknown key, or a value that is out of range.
+    /// If the file is not TOML, or has an unknown key or a value out of range.
     pub fn load(environment: Environment) -> Result<Self> {
         let config_dir = environment.config_dir();
         resolve(file::read(&config_dir.join("config.toml"))?, environment, config_dir)
     }
 
-    /// Keeps the archive in this folder, or at this `postgres://` address, whatever was configured.
+    /// Overrides the configured store by this folder or `postgres://` address.
     pub fn keep_in(&mut self, place: PathBuf) {
         self.store = store_at(place, &self.blobs, &self.environment);
         self.origins.insert("store.path", ValueOrigin::Option);
         self.origins.insert("store.persistence", ValueOrigin::Option);
     }
 
-    /// Where programs keep their settings: the directory that ours lies in.
+    /// The folder of user configurations (`~/.config`), which contains ours.
     pub fn programs_dir(&self) -> &Path {
         self.config_dir.parent().unwrap_or(&self.config_dir)
     }
 
-    /// The project of the current directory, under the name by which agents record it: symbolic links followed.
+    /// The current project: its directory with symbolic links resolved, as agents record it.
     pub fn project(&self) -> String {
         crate::files::real(&self.agents.cwd).display().to_string()
     }
 
-    /// An agent's own setting: `env:NAME`, or `AGENT:path.in.its.file`.
+    /// The value of an agent's setting: `env:NAME`, or `AGENT:path.in.its.file`.
     pub fn agent_setting(&self, from: &str) -> Option<serde_json::Value> {
         match from.split_once(':')? {
             ("env", name) => self.environment.get(name).map(Into::into),
@@ -177,12 +177,13 @@ impl Config {
         }
     }
 
-    /// The context window of a model, in tokens: what `[windows]` says, else what is public.
+    /// A model's context window, in tokens: from `[windows]`, or the published one.
     pub fn window(&self, model: &str) -> Option<u64> {
         self.windows.get(model).copied().or_else(|| tokens::window(model).map(|it| it.context))
     }
 
-    /// The context window of a session's model: what `[windows]` says, else the settings of the session's agent.
+    /// The context window of a session's model, in tokens: from `[windows]`, or from the settings of the
+    /// session's agent.
     pub fn model_window(&self, meta: &history::Meta, model: &str) -> Option<u64> {
         self.windows.get(model).copied().or_else(|| {
             let agent = agents::named(meta.agent.as_deref()?)?;
@@ -194,7 +195,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// A profile of the user's that is not valid.
+    /// If one of the user's profiles is invalid.
     pub fn all_profiles(&self) -> Result<Vec<Profile>> {
         let mut all = profiles::all_built_in()?;
         for name in self.profiles.keys() {
@@ -203,7 +204,7 @@ impl Config {
         Ok(all)
     }
 
-    /// The profile when none is named.
+    /// The profile to use if none is named.
     ///
     /// # Errors
     ///
@@ -212,15 +213,15 @@ impl Config {
         self.profile(&self.profile)
     }
 
-    /// The profile of that name or file: built in, in the configuration, or a `.toml`.
+    /// A profile by name (the user's own or built-in) or as a `.toml` file.
     ///
     /// # Errors
     ///
-    /// No profile of that name, or a file that is no valid one.
+    /// If there is no profile of that name, or the file is not valid.
     pub fn profile(&self, name: &str) -> Result<Profile> {
         if let Some(text) = self.profiles.get(name) {
             let place = format!("config.toml, [profiles.{name}]");
-            // The text is the table written anew: its lines are not the file's.
+            // The text was serialized again, so its line numbers are not the file's.
             return profiles::parse(text, &place).map_err(|error| error.at(place.as_str(), None));
         }
         if let Some(name) = meant(name) {
@@ -254,7 +255,7 @@ fn store_at(place: PathBuf, blobs: &str, environment: &Environment) -> StoreAt {
     }
 }
 
-/// `path` is `default` unless the user has named another.
+/// `path` equals `default` unless the user has set it.
 fn chosen_store(
     path: &str,
     default: &str,
@@ -270,7 +271,7 @@ fn chosen_store(
         return Err(Error::new(ErrorKind::Arguments, what));
     }
     match persistence {
-        // What people write who want none.
+        // `path = "none"` also means no store.
         "disk" if path == "none" => Ok(StoreAt::Nowhere),
         "disk" => Ok(store_at(PathBuf::from(path), blobs, environment)),
         "none" => Ok(StoreAt::Nowhere),

@@ -1,4 +1,4 @@
-//! Files as sources, and files put in place whole or not at all.
+//! Files as sources, and atomic writes.
 
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use history::error::{Error, ErrorKind, Result};
 use sessions::Source;
 
-/// An open file. Its length is fixed when it is opened: what an agent appends meanwhile does not exist for us.
+/// An open file. Its length is fixed on opening: bytes appended later are ignored.
 #[derive(Debug)]
 pub struct File {
     name: String,
@@ -17,7 +17,7 @@ pub struct File {
 }
 
 impl File {
-    /// Opens a regular file; directories, pipes and devices are refused before they can block.
+    /// Opens a regular file; directories, pipes and devices are refused, since opening them may block.
     pub fn open(path: &Path) -> Result<Self> {
         let failed = |kind, what, error: io::Error| Error::new(kind, what).at_path(path).because(error);
         let found = fs::metadata(path).map_err(|error| {
@@ -81,8 +81,8 @@ pub(crate) fn read_exact_at(file: &fs::File, mut at: u64, mut buffer: &mut [u8])
     Ok(())
 }
 
-/// Opens a regular file to read it. Anything else is refused and never waited for: opening a FIFO blocks until
-/// another process writes.
+/// Opens a regular file for reading. Anything else is refused without blocking: a plain open of a FIFO waits
+/// for a writer.
 pub fn open(path: &Path) -> io::Result<fs::File> {
     let mut options = fs::OpenOptions::new();
     options.read(true);
@@ -95,7 +95,7 @@ pub fn open(path: &Path) -> io::Result<fs::File> {
     }
 }
 
-/// A source, read from its beginning to its end.
+/// Reads a source from start to end.
 pub struct Reading<'a> {
     source: &'a dyn Source,
     at: u64,
@@ -126,15 +126,15 @@ pub fn tail(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The text of a regular file, as [`open`] opens it.
+/// The text of a regular file, opened by [`open`].
 pub fn read_to_string(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     open(path)?.read_to_string(&mut text)?;
     Ok(text)
 }
 
-/// The text of a file below a folder that is resolved. Nothing if it lies elsewhere, also behind a link, or is larger
-/// than a megabyte, or no text.
+/// The text of a file below `folder`, which must be canonical. `None` if the file is outside it (also through
+/// a link), larger than a megabyte, or not text.
 pub fn text_below(folder: &Path, path: &str) -> Option<String> {
     const LARGEST: u64 = 1 << 20;
     let path = fs::canonicalize(folder.join(path)).ok()?;
@@ -145,23 +145,23 @@ pub fn text_below(folder: &Path, path: &str) -> Option<String> {
     read_to_string(&path).ok()
 }
 
-/// A path with its symbolic links followed; as it is where nothing is there.
+/// A path with symbolic links resolved; unchanged if it does not exist.
 pub fn real(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Makes a folder, with those above it. `what` begins the sentence of an error: "making a folder for the manual".
+/// Creates a folder and its parents. `what` begins the error's message: "making a folder for the manual".
 pub fn make_folder(folder: &Path, what: &str) -> Result<()> {
     fs::create_dir_all(folder).map_err(|error| Error::new(ErrorKind::Io, what).at_path(folder).because(error))
 }
 
-/// Puts a file in place: written beside it, synced, renamed over it. An existing file's permissions are kept, a new
-/// one is the owner's alone. A device or pipe, such as `/dev/null`, is written into and stays.
+/// Writes a file atomically: written beside it, synced, renamed over it. An existing file's permissions are
+/// kept; a new one is readable only by its owner. A device or pipe (`/dev/null`) is written to directly.
 pub fn install(path: &Path, bytes: &[u8]) -> Result<()> {
     install_from(path, &mut &*bytes).map(drop)
 }
 
-/// The same for bytes that are not in memory; how many there were.
+/// As [`install`], with bytes from a reader; returns their number.
 pub fn install_from(path: &Path, content: &mut dyn Read) -> Result<u64> {
     if fs::metadata(path).is_ok_and(|it| !it.is_file() && !it.is_dir()) {
         let written =
@@ -178,18 +178,19 @@ pub fn install_from(path: &Path, content: &mut dyn Read) -> Result<u64> {
     Ok(len)
 }
 
-/// Puts a new file in place, with the permissions of `like`. One that is there and holds the same is left as it is.
+/// Creates a file atomically, with the permissions of `like`. An existing file with the same bytes is left as
+/// it is.
 ///
 /// # Errors
-/// [`ErrorKind::Refused`] if another one is there.
+/// [`ErrorKind::Refused`] if a different file exists.
 pub fn create(path: &Path, bytes: &[u8], like: &Path) -> Result<()> {
     create_from(path, &mut &*bytes, like).map(drop)
 }
 
-/// The same for bytes that are not in memory; how many there were.
+/// As [`create`], with bytes from a reader; returns their number.
 pub fn create_from(path: &Path, content: &mut dyn Read, like: &Path) -> Result<u64> {
     let (beside, len) = beside(path, content, like)?;
-    // A link never takes the place of what was made meanwhile, as a renamed file does.
+    // Unlike a rename, a hard link never replaces a file that was created meanwhile.
     let placed = match fs::hard_link(&beside, path) {
         Ok(()) => sync_folder(path),
         Err(_) if fs::symlink_metadata(path).is_ok() => match same(path, &beside) {
@@ -199,14 +200,14 @@ pub fn create_from(path: &Path, content: &mut dyn Read, like: &Path) -> Result<u
                 Err(Error::new(ErrorKind::Refused, what).at_path(path))
             }
         },
-        // Not every file system has links.
+        // The file system may not support hard links.
         Err(_) => return renamed(&beside, path).map(|()| len),
     };
     let _ = fs::remove_file(&beside);
     placed.map(|()| len)
 }
 
-/// Whether a file is there that does not hold these bytes.
+/// Whether a file exists that does not contain exactly these bytes.
 pub fn holds_other(path: &Path, content: &mut dyn Read) -> Result<bool> {
     let mut there = match open(path) {
         Ok(it) => it,
@@ -232,24 +233,24 @@ pub fn holds_other(path: &Path, content: &mut dyn Read) -> Result<bool> {
     }
 }
 
-/// Whether two files hold the same bytes.
+/// Whether two files have the same content.
 fn same(one: &Path, other: &Path) -> bool {
     open(one).is_ok_and(|mut one| holds_other(other, &mut one).is_ok_and(|it| !it))
 }
 
-/// Replaces a file of `len` bytes that its agent may be appending to: what was appended while it was replaced is
-/// appended to the new one.
+/// Replaces a file of `len` bytes to which its agent may be appending: bytes appended during the replacement
+/// are copied to the new file.
 ///
 /// # Errors
-/// [`ErrorKind::Changed`] if it has another length; it is as it was then.
+/// [`ErrorKind::Changed`] if the file has another length; it is not changed then.
 pub fn replace(path: &Path, len: u64, bytes: &[u8]) -> Result<()> {
     replace_from(path, len, &mut &*bytes)
 }
 
-/// The same with bytes that are not in memory.
+/// As [`replace`], with bytes from a reader.
 ///
 /// # Errors
-/// As [`replace`], and what reading them gives.
+/// As [`replace`], and errors of the reader.
 pub fn replace_from(path: &Path, len: u64, content: &mut dyn Read) -> Result<()> {
     let fail = |what: &str, error: io::Error| Error::new(ErrorKind::Io, what).at_path(path).because(error);
     let old =
@@ -278,16 +279,16 @@ pub fn replace_from(path: &Path, len: u64, content: &mut dyn Read) -> Result<()>
     Ok(())
 }
 
-/// From the first byte to the last in which `new` differs from `old`, which starts at `at`: where that is, and the
-/// bytes.
+/// The smallest edit that turns `old`, which starts at offset `at`, into `new`: its offset and bytes; `None`
+/// if no byte of `new` differs.
 pub fn differing(at: u64, old: &[u8], new: &[u8]) -> Option<(u64, Vec<u8>)> {
     let from = (0..new.len()).find(|it| old.get(*it) != new.get(*it))?;
     let to = (0..new.len()).rfind(|it| old.get(*it) != new.get(*it))?;
     Some((at + from as u64, new.get(from..=to)?.to_vec()))
 }
 
-/// Writes stretches over what stands there: the file keeps its length and its identity, so that a writer that has it
-/// open, or appends to it, loses nothing.
+/// Overwrites ranges in place: the file keeps its length and its inode, so a process that has it open or
+/// appends to it loses nothing.
 pub fn overwrite(path: &Path, edits: &[(u64, Vec<u8>)]) -> Result<()> {
     let write = || {
         let file = fs::OpenOptions::new().write(true).open(path)?;
@@ -299,12 +300,12 @@ pub fn overwrite(path: &Path, edits: &[(u64, Vec<u8>)]) -> Result<()> {
     write().map_err(|error| Error::new(ErrorKind::Io, "writing into a file").at_path(path).because(error))
 }
 
-/// Writes a file beside `path`, synced, with the permissions of `like` if that is there; its name, and how many bytes
-/// there were.
+/// Writes and syncs a temporary file beside `path`, with the permissions of `like` if that exists; returns
+/// its path and size.
 fn beside(path: &Path, content: &mut dyn Read, like: &Path) -> Result<(PathBuf, u64)> {
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = path.file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default();
-    // What another thread writes beside the same file, or what an earlier process left, is not ours.
+    // Other threads, or an earlier process that was killed, may use or have left such names.
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let next = || {
         let number = NUMBER.fetch_add(1, Relaxed);
@@ -324,7 +325,7 @@ fn beside(path: &Path, content: &mut dyn Read, like: &Path) -> Result<(PathBuf, 
     match write() {
         Ok(len) => Ok((beside, len)),
         Err(error) => {
-            // Whatever is left of it is of no use; that it could not be removed changes nothing.
+            // The temporary file is useless; failing to remove it changes nothing.
             let _ = fs::remove_file(&beside);
             let error = match error.downcast::<Error>() {
                 Ok(unread) => return Err(unread),

@@ -15,7 +15,7 @@
 //! # Ok::<(), epitome::Error>(())
 //! ```
 //!
-//! What has no effects lies in crates of its own; `ARCHITECTURE.md` draws how they fit together:
+//! The parts without effects are separate crates; `ARCHITECTURE.md` shows how they fit together:
 //!
 //! | crate | holds |
 //! |---|---|
@@ -26,9 +26,9 @@
 //! | [`cost`] | what its requests cost, and when a compaction pays |
 //! | [`score`] | what survived |
 //!
-//! The effects are here: [`engine`] reads, plans, archives, asks, writes and reads back, each verb a function;
-//! [`config`] is the resolved configuration, [`store`] keeps originals, [`agents`] knows where agents keep their
-//! sessions, [`answers`] are the documents that verbs give.
+//! The effects are in this crate: [`engine`] reads, plans, asks, archives, writes and reads back, one
+//! function per verb; [`config`] is the resolved configuration, [`store`] keeps originals, [`agents`] knows
+//! where agents keep their sessions, and [`answers`] has the verbs' result documents.
 
 pub use ::{compaction, cost, history, score, sessions, tokens};
 
@@ -38,7 +38,7 @@ pub mod config;
 pub mod answers;
 pub mod engine;
 
-// For the program, its tests and benches only.
+// Only for the program, its tests and benchmarks.
 #[doc(hidden)]
 pub mod report;
 #[doc(hidden)]

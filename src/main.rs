@@ -1,4 +1,4 @@
-//! Arguments in, face chosen, error chain and exit code out.
+//! Parses the arguments, runs the command, and turns errors into messages and exit codes.
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -39,13 +39,13 @@ fn main() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             let mut stderr = std::io::stderr().lock();
-            // There is nobody left to tell if this fails.
+            // A failure here cannot be reported anywhere.
             let why = error.full_in(cli::hint_words);
             let _ = writeln!(stderr, "epitome: {}", visible(&why, LineMode::Block));
             if json && !hook {
                 print_error(error.code(), &why);
             }
-            // A hook must not stop its agent because of us: 2 would. Only what the user configured does.
+            // A failing hook must not stop its agent, as exit code 2 would; only a configured block may.
             if hook && error.kind() != ErrorKind::Refused {
                 ExitCode::SUCCESS
             } else if hook {
@@ -57,24 +57,24 @@ fn main() -> ExitCode {
     }
 }
 
-/// The document of `--json` for a command that failed.
+/// Prints the `--json` document of a failed command.
 fn print_error(reason_code: &str, reason: &str) {
     let answer = serde_json::json!({"status": "error", "reason_code": reason_code, "reason": reason});
     let document = serde_json::to_string_pretty(&AnswerDocument::of(&answer)).unwrap_or_default();
-    // There is nobody left to tell if this fails.
+    // A failure here cannot be reported anywhere.
     let _ = writeln!(std::io::stdout(), "{document}");
 }
 
-/// Whether the error comes from writing to a process that has stopped reading, as `head` does.
+/// Whether the error comes from writing to a closed pipe, such as to `head`.
 fn is_closed_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
     let io = error.downcast_ref::<std::io::Error>();
     io.is_some_and(|it| it.kind() == std::io::ErrorKind::BrokenPipe)
         || error.source().is_some_and(is_closed_pipe)
 }
 
-/// Past a limit on the size of files the system ends a process, unless it listens to the signal: then the write fails,
-/// and we can say so and leave everything as it was. tokio listens without `unsafe`, and goes on when its runtime is
-/// gone.
+/// When a file size limit (`ulimit -f`) is exceeded, SIGXFSZ kills the process unless it is handled; then the
+/// write fails, and we can report that and leave everything unchanged. tokio installs a handler without
+/// `unsafe`, and it remains after the runtime is dropped.
 fn survive_limits() {
     #[cfg(unix)]
     if let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().build() {
@@ -83,15 +83,15 @@ fn survive_limits() {
     }
 }
 
-/// Settings of glibc's allocator, for the two commands that would hold memory they no longer need.
+/// Tunes glibc's allocator for two commands that would otherwise keep memory they no longer need.
 ///
-/// `estimate`: glibc maps large pieces one by one, and gives each back when it is freed; but with the first that is
-/// freed it takes ever larger ones from the heap of small ones, where tables that have grown leave holes. With the
-/// threshold fixed where it begins that is 4 MB less of 64 for a session of 200 MB. What takes and frees the same again
-/// and again is slower by it (a server two to three times).
+/// `estimate`: glibc maps large blocks separately and unmaps each when freed, but after the first such free
+/// it raises its threshold and takes larger and larger blocks from the heap, where tables that have grown
+/// leave holes. Fixing the threshold at its initial value saves 4 of 64 MB for a session of 200 MB. It slows
+/// down code that repeatedly allocates and frees large blocks (a server by a factor of two to three).
 ///
-/// `serve --http`: each thread gets a heap of its own, up to eight per core, and each heap keeps the most that it ever
-/// held. 64 clients of a gateway took it from 67 to 107 MB in this way, of which 31 were in use. Two heaps are as fast.
+/// `serve --http`: each thread gets its own arena, up to eight per core, and each arena keeps its peak size.
+/// 64 clients of a gateway made this grow from 67 to 107 MB, of which 31 were in use. Two are as fast.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn limit_memory(arguments: &Arguments) {
     const MAPPED_FROM: libc::c_int = 128 << 10;
@@ -107,11 +107,12 @@ fn limit_memory(arguments: &Arguments) {
         unsafe_code,
         reason = "a setting of the C library; no other thread runs yet that could allocate"
     )]
-    // Where it is refused, more memory is held, and that is all.
+    // If refused, only more memory is used.
     let _ = unsafe { libc::mallopt(option, value) };
 }
 
-/// Says what is wrong with the arguments, or helps, and ends. Arguments may be names of files that others chose.
+/// Prints clap's error or help, and exits. Arguments may contain file names chosen by others, so control
+/// characters are made visible.
 fn refused(error: &clap::Error) -> ! {
     let said = error.render().to_string();
     if error.use_stderr() && std::env::args_os().any(|it| it == "--json") {
@@ -125,9 +126,9 @@ fn refused(error: &clap::Error) -> ! {
     std::process::exit(error.exit_code())
 }
 
-/// Logs go to stderr: warnings, with `-v` what is done, with `-vv` how.
+/// Logs go to standard error: warnings; with `-v` also what is done, with `-vv` how.
 fn init_log(arguments: &Arguments) {
-    // The protocol's own log calls a client's mistakes warnings, and at its loudest shows whole messages.
+    // rmcp logs a client's mistakes as warnings, and whole messages at its most verbose level.
     let levels = match arguments.verbosity() {
         i8::MIN..0 => "error",
         0 => "warn,rmcp=error",

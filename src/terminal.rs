@@ -1,6 +1,6 @@
-//! The one door for text to a terminal. What comes from a session, a file's name or another program may hold sequences
-//! that set the title, write the clipboard, clear the screen, or turn the direction of writing around; here they become
-//! visible characters.
+//! All text for a terminal passes through here. Text from a session, a file name or another program may
+//! contain control sequences that set the title, write to the clipboard, clear the screen or reverse the
+//! writing direction; they become visible characters.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -8,14 +8,14 @@ use std::io::{self, Write};
 /// How line breaks and tabs are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineMode {
-    /// All on one line.
+    /// Everything on one line.
     Line,
-    /// Lines and tabs stay.
+    /// Line breaks and tabs are kept.
     Block,
 }
 
-/// The text without anything that a terminal acts on, but for line breaks and tabs of a block: C0 controls become their
-/// pictures (`␛`), C1 controls and marks of direction their numbers (`<U+202E>`).
+/// Makes control characters visible, except line breaks and tabs in a block: C0 controls become their
+/// pictures (`␛`), C1 controls and bidirectional controls their code points (`<U+202E>`).
 pub fn visible(text: &str, form: LineMode) -> Cow<'_, str> {
     if !text.contains(is_active) {
         return Cow::Borrowed(text);
@@ -26,7 +26,7 @@ pub fn visible(text: &str, form: LineMode) -> Cow<'_, str> {
         match (it, form) {
             ('\n' | '\t', LineMode::Block) => out.push(it),
             ('\t', LineMode::Line) => out.push(' '),
-            // What Windows ends its lines with.
+            // A Windows line ending.
             ('\r', LineMode::Block) if rest.peek() == Some(&'\n') => {}
             ('\0'..='\u{1f}', _) => out.extend(char::from_u32(0x2400 + it as u32)),
             ('\u{7f}', _) => out.push('␡'),
@@ -37,13 +37,13 @@ pub fn visible(text: &str, form: LineMode) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Controls, and what changes the direction of the text around it (the "Trojan Source" characters).
+/// Control characters, including bidirectional ones (as in "Trojan Source" attacks).
 fn is_active(it: char) -> bool {
     it.is_control()
         || matches!(it, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Standard error, or any writer, behind the door. Each call of `write` is one text.
+/// A writer that applies [`visible`] to everything. Each call of `write` is treated as one text.
 pub struct Visible<W>(pub W);
 
 impl<W: Write> Write for Visible<W> {

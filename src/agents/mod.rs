@@ -1,9 +1,9 @@
-//! Where each agent keeps its sessions: list them, find one by its id, tell which is the caller's. And everything else
-//! that differs from agent to agent: what a write can reach, hooks, settings, its place when it compacts.
+//! Where each agent keeps its sessions: list them, find one by its id, identify the calling one. Also
+//! everything else that differs between agents: what a write can reach, hooks, settings, the seat.
 //!
-//! **Invariants.** Nothing is written but by a [`Database`] and by Codex' writer locks. The environment is a value
-//! ([`Env`]), filled by `config`. Listing is cheap: of a file, at most its first 64 KB are read. A folder that is not
-//! there holds no sessions; what cannot be read is left out, as an agent would.
+//! **Invariants.** Apart from [`install`], only a [`Database`] and the lock on a Codex thread write anything.
+//! The environment is a value ([`Env`]), filled by `config`. Listing is cheap: at most the first 64 KB of a
+//! file are read. A missing folder has no sessions; an unreadable session is skipped, as an agent would.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -42,7 +42,7 @@ use seat::Seat;
 /// An agent whose sessions can be found.
 pub type AgentRef = &'static dyn Agent;
 
-/// All agents, by name. A new one is a module with a value of the trait, and its place here.
+/// All agents, sorted by name. A new agent is a module with an implementation of [`Agent`], added here.
 pub const ALL: [AgentRef; 6] = [
     &claude_code::ClaudeCode,
     &codex::Codex,
@@ -52,35 +52,35 @@ pub const ALL: [AgentRef; 6] = [
     &qwen_code::QwenCode,
 ];
 
-/// The agent that is meant where nothing says which one.
+/// The default agent where nothing identifies one.
 const ASSUMED: AgentRef = &claude_code::ClaudeCode;
 
-/// What is constant about an agent.
+/// An agent's constants.
 pub struct AgentInfo {
     pub format: Format,
     pub title: &'static str,
-    /// Other names that are understood, such as its program's.
+    /// Other names accepted in arguments, such as its program's.
     pub aliases: &'static [&'static str],
-    /// How its environment tells that a process runs inside it.
+    /// The environment variables that show that a process runs inside it.
     pub variables: Variables,
-    /// Where it keeps sessions as rows of a database rather than files.
+    /// Set if it keeps sessions in a database rather than in files.
     pub database: Option<&'static dyn Database>,
-    /// Whether its records name the directory that the shell is in, which need not be the session's own.
+    /// Whether its records contain the shell's current directory, which may differ from the session's own.
     pub records_follow_shell: bool,
-    /// The fields of its records that name directories; none where its sessions cannot be moved to another machine.
+    /// Fields of its records that contain directories; empty if its sessions cannot move to another machine.
     pub directory_fields: &'static [&'static str],
     /// What its hooks report and accept.
     pub hooks: AgentHooks,
-    /// How our server and hooks are put into its settings; nothing where we do not edit them.
+    /// How our server and hooks are added to its settings; `None` if we do not edit them.
     pub registration: Option<&'static Registration>,
-    /// How it asks us to compact in its place.
+    /// How it asks us to compact in its place; `None` if it cannot.
     pub seat: Option<&'static dyn Seat>,
     /// Whether its provider's requests can go through our gateway.
     pub has_gateway: bool,
 }
 
 impl AgentInfo {
-    /// An agent of which nothing but sessions is known.
+    /// For an agent of which we only read sessions.
     pub const fn new(format: Format, title: &'static str) -> Self {
         Self {
             format,
@@ -98,7 +98,7 @@ impl AgentInfo {
     }
 }
 
-/// What differs from agent to agent. What an agent does not define, it does not have.
+/// What differs between agents. A default method means that the agent lacks the feature.
 pub trait Agent: Sync {
     fn info(&self) -> &'static AgentInfo;
 
@@ -111,7 +111,7 @@ pub trait Agent: Sync {
         self.format().name()
     }
 
-    /// The session that calls, where each MCP call says it; `meta` is the call's `_meta`.
+    /// The calling session's id, if the client sends it with each MCP call; `meta`: the call's `_meta`.
     fn calling_session(&self, _meta: &serde_json::Map<String, Value>) -> Option<String> {
         None
     }
@@ -119,40 +119,40 @@ pub trait Agent: Sync {
     /// The folder below which it looks for sessions.
     fn home(&self, env: &Env) -> PathBuf;
 
-    /// Whether the environment makes it look for sessions elsewhere than below [`Self::home`].
+    /// Whether the environment makes it look for sessions outside [`Self::home`].
     fn looks_elsewhere(&self, _env: &Env) -> bool {
         false
     }
 
-    /// Its sessions, of one directory and of one id if these are given; in any order.
+    /// Its sessions, optionally only those of one directory or id; in any order.
     fn search(&self, env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<FoundSession>;
 
-    /// The directory of a session's file, where it is noted beside the session rather than in it.
+    /// The working directory of a session, if recorded outside the session's own records.
     fn directory_of(&self, _env: &Env, _path: &Path) -> Option<PathBuf> {
         None
     }
 
-    /// Where the session `id` lies now that lay at `path`.
+    /// The file that the session `id` uses now; `path`: the one it used before.
     fn current_file(&self, _env: &Env, _id: &str, path: &Path) -> PathBuf {
         path.to_owned()
     }
 
-    /// What the user typed, the newest last, from a log that it keeps of it.
+    /// The prompts in the log that it keeps of them, newest last.
     fn typed(&self, _env: &Env) -> Vec<TypedPrompt> {
         Vec::new()
     }
 
-    /// Whether a session is in use, as far as it tells.
+    /// Whether a session is in use, as far as the agent reveals it.
     fn is_running(&self, _env: &Env, _id: &str, _path: &Path) -> bool {
         false
     }
 
-    /// Whether a call of the session is running: it may be what started this process.
+    /// Whether a tool call of the session is running, which may be what started this process.
     fn is_calling(&self, _session: &FoundSession) -> bool {
         false
     }
 
-    /// Its own lock on a session, where it has one: held as long as the file is open.
+    /// Takes the agent's own lock on a session, if it has one; held until the file is dropped.
     ///
     /// # Errors
     /// [`Live`](history::error::ErrorKind::Live) if it is held.
@@ -160,124 +160,124 @@ pub trait Agent: Sync {
         Ok(None)
     }
 
-    /// The version that wrote a session, if it is of a later generation than what was seen (Claude Code 2, Codex 0,
-    /// OpenCode 1; Gemini CLI 0.61 does not say it): within one, unknown records and fields are kept. `head`: how the
-    /// file begins.
+    /// The version that wrote a session, if its major version is newer than those tested (Claude Code 2,
+    /// Codex 0, OpenCode 1; Gemini CLI 0.61 does not record it). Within a major version, unknown records and
+    /// fields are kept. `head`: the beginning of the file.
     fn newer(&self, _head: &str) -> Option<String> {
         None
     }
 
-    /// How a result goes back. `export`: the session is a file that was exported from its database.
+    /// How a result is written back. `export`: the session is a file exported from the agent's database.
     ///
     /// # Errors
-    /// [`Refused`](history::error::ErrorKind::Refused) where its sessions are only read.
+    /// [`Refused`](history::error::ErrorKind::Refused) if we only read its sessions.
     fn reach(&self, _job: Job, _live: bool, _export: bool) -> Result<Reach> {
         Err(reach::read_only(self.info().title))
     }
 
-    /// Where a new session goes, so that it is found. `None`: it takes one in from any file.
+    /// The path at which it will find a new session. `None`: it can import a session from any file.
     ///
     /// # Errors
-    /// [`Refused`](history::error::ErrorKind::Refused) where its name for the directory is not known.
+    /// [`Refused`](history::error::ErrorKind::Refused) if its folder name for `cwd` cannot be determined.
     fn place(&self, _env: &Env, _cwd: &Path, _file_name: &str) -> Result<Option<PathBuf>> {
         Ok(None)
     }
 
-    /// By what its records name a directory, besides its path.
+    /// What its records call a directory besides its path, such as a hash.
     fn directory_name(&self, _directory: &Path) -> Option<String> {
         None
     }
 
-    /// The name that a session's file has to have. `name`: the one it has.
+    /// The file name that a session must have. `name`: its current one.
     fn file_name(&self, _session: &Session, name: &str) -> String {
         name.to_owned()
     }
 
-    /// The files that belong to a session's.
+    /// Further files that belong to a session's file.
     fn beside(&self, _path: &Path) -> Vec<PathBuf> {
         Vec::new()
     }
 
-    /// The shell command that resumes a session from its directory; `id` is quoted.
+    /// The shell command that resumes a session from its directory; `id` is already quoted.
     fn resume(&self, env: &Env, id: &str) -> String;
 
-    /// The shell command that takes a file in and resumes what it holds; both are quoted.
+    /// The shell command that imports a file and resumes its session; `file` and `id` are already quoted.
     fn resume_file(&self, env: &Env, _file: &str, id: &str) -> String {
         self.resume(env, id)
     }
 
-    /// The shell command that takes a file in without resuming what it holds, where it needs one; it is quoted.
+    /// The shell command that only imports a file, if the agent needs one; `file` is already quoted.
     fn take_in(&self, _file: &str) -> Option<String> {
         None
     }
 
-    /// A session as it was before a compaction, if what stands before its summary in the file tells: the archived one
-    /// may lack what was written a moment later. `handle`: of the archived one, as the summary names it.
+    /// The session as it was before a compaction, if that can be read from `before`, the bytes of its file up
+    /// to the summary: the archived original may lack rows written a moment later. `handle`: the archived
+    /// original's.
     fn before_summary(&self, _before: &[u8], _handle: &str) -> Result<Option<(MemorySource, Session)>> {
         Ok(None)
     }
 
-    /// The context that the provider reported in a row of a session, in tokens, and the model.
+    /// The context size in tokens, and the model, as reported by the provider in this row of a session.
     fn reported(&self, _row: &Value) -> Option<(u64, Option<String>)> {
         None
     }
 
-    /// The settings files that `owner` (this agent, or a plugin of it) is configured in, the one that wins first.
-    /// `config`: where programs keep their settings (`~/.config`).
+    /// Its settings files, in order of precedence. `config`: the folder of user configurations (`~/.config`).
     fn settings_files(&self, _env: &Env, _config: &Path) -> Vec<PathBuf> {
         Vec::new()
     }
 
-    /// `provider/model` that it would begin a session in `cwd` with, where a session has to name one.
+    /// The `provider/model` with which it would start a session in `cwd`, if its sessions must name one.
     fn default_model(&self, _env: &Env, _config: &Path, _cwd: &Path) -> Option<String> {
         None
     }
 
-    /// The context window that its settings, and those of the current directory, give a model, in tokens.
+    /// A model's context window, in tokens, from its settings and those of the current directory.
     fn model_window(&self, _env: &Env, _config: &Path, _model: &str) -> Option<u64> {
         None
     }
 
-    /// When it compacts by itself, in a few words. `setting`: the value of `env:NAME` or `AGENT:path`.
+    /// When it compacts by itself, in a few words. `setting` returns the value of `env:NAME` or `AGENT:path`.
     fn own_compaction(&self, setting: &dyn Fn(&str) -> Option<Value>) -> String;
 
-    /// Why it does not ask us to compact although we are installed.
+    /// Why it never asks us to compact, although we are installed.
     fn unheard(&self, _env: &Env, _setting: &dyn Fn(&str) -> Option<Value>) -> Option<Problem> {
         None
     }
 
-    /// Who else compacts in it, and faults of its own that lose sessions.
+    /// Other plugins that compact in it, and bugs of its own that lose sessions.
     fn known_problems(&self, _env: &Env, _config: &Path) -> Vec<Problem> {
         Vec::new()
     }
 }
 
-/// Sessions as rows of a database. A session's bytes are what the agent exports.
+/// Sessions in a database. A session's bytes are those that the agent exports (an "export").
 pub trait Database: Agent {
     fn export(&self, database: &Path, id: &str) -> Result<Vec<u8>>;
-    /// Makes the rows of `old` those of `new`, in one transaction.
+    /// Changes the rows from those of the export `old` to those of `new`, in one transaction.
     fn change(&self, database: &Path, old: &[u8], new: &[u8]) -> Result<()>;
     /// When the session was last written, in ms since 1970.
     fn changed_ms(&self, database: &Path, id: &str) -> Option<i64>;
     /// The ids of the messages and parts of an export, in order.
     fn ids(&self, export: &[u8]) -> Vec<String>;
-    /// Ids of the messages and parts that `new` has and `old` has not, or not so.
+    /// Ids of the messages and parts of `new` that `old` lacks or has differently.
     fn differing(&self, old: &[u8], new: &[u8]) -> Vec<String>;
-    /// The export `now` with the rows of these ids as they were in `original`, or gone if they were not in it.
+    /// The export `now` with these ids' messages and parts as in `original`, or removed if new.
     fn without(&self, now: &[u8], original: &[u8], ids: &[String]) -> Result<Vec<u8>>;
-    /// The export `now` without the compaction whose summary holds `handle`, and how many messages follow it. `None`:
-    /// it has no such summary.
+    /// The export `now` without the compaction whose summary contains `handle`, and how many messages follow
+    /// it. `None`: there is no such summary.
     fn without_compaction(&self, now: &[u8], handle: &str) -> Result<Option<(Vec<u8>, usize)>>;
-    /// Whether an id is one of a session, of those that it gives.
+    /// Whether an id is a session's, by its prefix.
     fn is_session(&self, id: &str) -> bool;
-    /// Whether an id is one of a message.
+    /// Whether an id is a message's, by its prefix.
     fn is_message(&self, id: &str) -> bool;
 }
 
 /// Environment variables by which an agent identifies itself.
 #[derive(Debug, Clone, Copy)]
 pub struct Variables {
-    /// One of them is set in every process that it starts.
+    /// At least one of them is set in every process that the agent starts.
     pub inside: &'static [&'static str],
     /// The id of the session that started the process.
     pub session: Option<&'static str>,
@@ -328,49 +328,49 @@ impl<'de> Deserialize<'de> for AgentRef {
     }
 }
 
-/// The agent of that name, of its program's name, or as people write it (`Claude Code`).
+/// The agent with that name or alias, also as people write it (`Claude Code`).
 pub fn named(name: &str) -> Option<AgentRef> {
     let name = name.trim().to_lowercase().replace([' ', '_'], "-");
     ALL.into_iter().find(|it| it.name() == name || it.info().aliases.contains(&name.as_str()))
 }
 
-/// The agent that keeps sessions of a format.
+/// The agent that writes sessions of this format.
 pub fn of_format(format: Format) -> Option<AgentRef> {
     ALL.into_iter().find(|it| it.format() == format)
 }
 
-/// The names of the agents that `which` chooses, for a sentence.
+/// The names of the agents for which `which` returns true, comma-separated.
 pub fn names(which: impl Fn(AgentRef) -> bool) -> String {
     let names: Vec<_> = ALL.into_iter().filter(|it| which(*it)).map(Agent::name).collect();
     names.join(", ")
 }
 
-/// The client of that name that lets us compact in its place.
+/// The seat of the agent with that name.
 ///
 /// # Errors
-/// [`Arguments`](history::error::ErrorKind::Arguments) for one that is not known.
+/// [`Arguments`](history::error::ErrorKind::Arguments) if no agent with a seat has that name.
 pub fn seat_named(name: &str) -> Result<&'static dyn Seat> {
     let all = || ALL.into_iter().filter_map(|it| it.info().seat);
     let found = all().find(|it| it.name() == name);
     found.ok_or_else(|| Error::unknown("a client", all().map(Seat::name), name))
 }
 
-/// What the environment says of agents and their folders.
+/// What the environment tells about agents and their folders.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Env {
     pub home: PathBuf,
     pub variables: BTreeMap<String, String>,
-    /// The folders of `PATH`.
+    /// The folders in `PATH`.
     pub path: Vec<PathBuf>,
     pub cwd: PathBuf,
     /// The agent that started this process, if one did.
     pub inside: Option<AgentRef>,
-    /// The session that calls, where the agent says it.
+    /// The calling session's id, if the agent provides it.
     pub session: Option<String>,
 }
 
 impl std::fmt::Debug for Env {
-    /// Variables without their values: keys stand there.
+    /// Only the names of variables: their values may be API keys.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names: Vec<&String> = self.variables.keys().collect();
         f.debug_struct("Env")
@@ -389,24 +389,25 @@ impl Env {
         self.variables.get(variable).map(String::as_str).filter(|it| !it.is_empty())
     }
 
-    /// A variable as an absolute path; others are ignored.
+    /// A variable as a path; a relative path is ignored.
     pub fn folder(&self, variable: &str) -> Option<PathBuf> {
         self.text(variable).map(PathBuf::from).filter(|it| it.is_absolute())
     }
 
-    /// `NAME=value ` in front of a shell command that needs the same folder; nothing if the variable is not set.
+    /// `NAME=value ` for the start of a shell command that needs the same folder; empty if the variable is
+    /// not set.
     fn assigned(&self, variable: &str) -> String {
         let value = self.folder(variable).map(|it| reach::quoted(&it.to_string_lossy()));
         value.map(|it| format!("{variable}={it} ")).unwrap_or_default()
     }
 }
 
-/// How a session in a database is named: `database#id`.
+/// The address of a session in a database: `database#id`.
 pub fn address(database: &Path, id: &str) -> String {
     format!("{}#{id}", database.display())
 }
 
-/// A session's rows: the database, by the agent whose it is, and the id; of an address `database#id`.
+/// Splits `database#id` into the agent's [`Database`], the file and the session's id.
 pub fn split_address(address: &str) -> Option<(&'static dyn Database, &Path, &str)> {
     let (path, id) = address.rsplit_once('#')?;
     let database = ALL.into_iter().filter_map(|it| it.info().database).find(|it| it.is_session(id))?;

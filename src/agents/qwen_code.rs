@@ -1,5 +1,5 @@
-//! Qwen Code: `projects/<slug>/chats/<session>.jsonl` in its folder; sub-agents in `subagents/<session>/`. A fork of Gemini
-//! CLI (versions 0.5 to 0.22). Its sessions are only read.
+//! Qwen Code: sessions in `projects/<slug>/chats/<session>.jsonl` of its folder, sub-agents in
+//! `subagents/<session>/`. A fork of Gemini CLI (versions 0.5 to 0.22). Its sessions are only read.
 
 use std::path::{Path, PathBuf};
 
@@ -50,7 +50,7 @@ impl Agent for QwenCode {
             {
                 continue;
             }
-            // Two directories can share a name; the session knows its own.
+            // Two directories can have the same slug; then the `cwd` recorded in the session decides.
             let found = look(&file, parent);
             let elsewhere = |it: &FoundSession| {
                 wanted.as_ref().is_some_and(|all| it.cwd.as_ref().is_some_and(|cwd| !all.contains(cwd)))

@@ -1,5 +1,5 @@
-//! What applying a result can reach, for each agent: which way a session goes back, when it counts, who may be in the
-//! way, and how to resume. The facts are those of the agents' versions named in their own modules.
+//! For each agent: how a result is written back, when it takes effect, whether the session is in use, and how
+//! to resume. The agents' modules name the versions for which this holds.
 
 use std::path::{Path, PathBuf};
 
@@ -10,27 +10,27 @@ use sessions::Mode;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Job {
-    /// Outputs cleared or shortened.
+    /// Clears or shortens tool outputs.
     Prune,
     Compact,
-    /// A session put back as it was, with its later turns.
+    /// Restores a session to what it was, keeping its later turns.
     Restore,
 }
 
-/// How bytes are put where the agent finds them.
+/// How the bytes of a result are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// Over the old bytes of the same file, none of which moves.
+    /// Overwrites bytes of the file without moving any.
     InPlace,
-    /// A whole file in the place of the old one.
+    /// Replaces the whole file.
     Replace,
-    /// A new file beside it.
+    /// Writes a new file, as a new session.
     Beside,
-    /// Rows of a database, in one transaction.
+    /// Changes rows of a database, in one transaction.
     Rows,
 }
 
-/// One cell of the table.
+/// How one [`Job`] on a running or idle session is written back (the test `the_table` shows all).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reach {
     pub mode: Mode,
@@ -48,41 +48,40 @@ pub fn at_once(mode: Mode, way: Way) -> Reach {
     Reach { mode, way, takes_effect: TakesEffect::NextRequest }
 }
 
-/// An agent that reads its file when it resumes and keeps its own history while it runs: what is written into the file
-/// of a running session would be lost.
+/// For an agent that reads its file only on resuming: changes to a running session's file would be lost.
 pub fn at_rest(live: bool) -> Reach {
     if live { on_resume(Mode::New, Way::Beside) } else { on_resume(Mode::Append, Way::Replace) }
 }
 
-/// The error of an agent whose sessions are never written.
+/// The error for an agent whose sessions we never write.
 pub fn read_only(title: &str) -> Error {
     let what = format!("applying: sessions of {title} are only read");
     Error::new(ErrorKind::Refused, what).hint(Hint::WriteCopy)
 }
 
-/// A version, if its first number is above `known`.
+/// `version`, if its major version is above `known`.
 pub fn later(version: &str, known: u32) -> Option<String> {
     let major: u32 = version.split('.').next()?.parse().ok()?;
     (major > known).then(|| version.to_owned())
 }
 
-/// Whether the session is in use, as far as is known: its writer's lock is held, it is the one that calls, or a
-/// call in it is running.
+/// Whether the session is known to be in use: its lock is held, it is the calling session, or one of its tool
+/// calls is running.
 pub fn is_live(env: &Env, agent: AgentRef, id: &str, path: &Path) -> bool {
     let calls = env.inside == Some(agent) && env.session.as_deref() == Some(id);
     calls || agent.is_running(env, id, path)
 }
 
-/// The same for a session that may be damaged: a call that has run since long before `now` (ms since 1970) is no sign
-/// of life, it may be what is to be mended.
+/// Like [`is_live`], for a session to repair: in a database where nothing was written for 15 minutes, a call
+/// that still seems to run may be the damage. `now`: ms since 1970.
 pub fn is_in_use(env: &Env, agent: AgentRef, id: &str, path: &Path, now: i64) -> bool {
     const LONG: i64 = 15 * 60 * 1000;
     let changed = agent.info().database.and_then(|it| it.changed_ms(path, id));
     is_live(env, agent, id, path) && changed.is_none_or(|it| now - it < LONG)
 }
 
-/// One shell command that resumes a session, from any directory: resuming elsewhere silently starts a new one. A file
-/// that the agent does not find by itself is taken in, after those of the session's sub-agents.
+/// One shell command that resumes a session from any directory (without the `cd`, an agent may silently start
+/// a new one). `file`: imported first, after the files of its sub-agents.
 pub fn resume(
     env: &Env,
     agent: AgentRef,
@@ -102,7 +101,7 @@ pub fn resume(
     commands.join(" && ")
 }
 
-/// A word of a shell command (POSIX; on Windows for `cmd`).
+/// Quotes a shell argument (POSIX; on Windows for `cmd`).
 pub fn quoted(word: &str) -> String {
     let plain = |it: char| it.is_ascii_alphanumeric() || "/._-+=:,@%".contains(it);
     if !word.is_empty() && word.chars().all(plain) {

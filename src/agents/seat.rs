@@ -1,6 +1,6 @@
-//! What a running agent hands over when it compacts, and the shape in which each takes the answer.
+//! What a running agent sends when it compacts, and the form in which each takes the reply.
 //!
-//! Seen on Claude Code 2.1.328, OpenCode 1.18.33, Gemini CLI 0.61.0 and pi 0.73.1.
+//! Observed in Claude Code 2.1.328, OpenCode 1.18.33, Gemini CLI 0.61.0 and pi 0.73.1.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,30 +13,30 @@ use history::Message;
 use history::error::{Error, ErrorKind, Result};
 use sessions::{Format, Session, Source};
 
-/// A client that lets us compact in its place.
+/// An agent that lets us compact in its place.
 pub trait Seat: Sync {
     /// The name used in arguments and in the log.
     fn name(&self) -> &'static str;
 
-    /// How long an answer may take: less than the client waits.
+    /// Our time limit for a reply, below the agent's own timeout.
     fn limit(&self) -> Duration;
 
-    /// Whether a failure is answered with an object that changes nothing; otherwise with an exit code.
+    /// Whether a failure is reported by a reply that changes nothing; otherwise by an exit code.
     fn answers_failure(&self) -> bool {
         false
     }
 
-    /// What an event asks for; nothing if it does not ask for a compaction.
+    /// The compaction that an event asks for; `None` if it asks for none.
     ///
     /// # Errors
-    /// [`ErrorKind::Input`] if the event is not of the form that is known.
+    /// [`ErrorKind::Input`] if the event does not have the known form.
     fn asked(&self, event: &Value, around: &Around<'_>) -> Result<Option<(SeatAsk, Conversation)>>;
 
-    /// The answer in the client's own shape: `messages` of the compacted history, or the same as one text.
+    /// The reply in the agent's own form, made of the compacted `messages`, or of the same as one text.
     fn reply(&self, messages: &[Message], text: &dyn Fn() -> String) -> Value;
 }
 
-/// What a seat may ask of the program.
+/// What a seat may query.
 pub struct Around<'a> {
     pub env: &'a Env,
     pub project: &'a str,
@@ -44,22 +44,22 @@ pub struct Around<'a> {
     pub setting: &'a dyn Fn(&str) -> Option<Value>,
     /// The context window of a model, in tokens.
     pub window: &'a dyn Fn(&str) -> Option<u64>,
-    /// The session of this agent that a hook noted for one of the processes above this one.
+    /// The calling session of this agent, as noted by a hook for an ancestor of this process.
     pub caller: &'a dyn Fn() -> Option<String>,
 }
 
-/// A compaction that a client asks for.
+/// A compaction that an agent asks for.
 #[derive(Debug, Clone, Default)]
 pub struct SeatAsk {
     pub cause: Cause,
-    /// What the user wrote behind the command.
+    /// What the user wrote after the command, such as `/compact`.
     pub focus: Option<String>,
-    /// The context window, in tokens, where the client or its settings tell it.
+    /// The context window, in tokens, if the event or the agent's settings tell it.
     pub window: Option<u64>,
 }
 
 impl SeatAsk {
-    /// As the event says it, where it says it in the usual fields.
+    /// Reads the usual fields of an event.
     pub fn of(event: &Value) -> Self {
         let window = event["window"].as_u64().filter(|it| *it > 0);
         Self { cause: cause(event), focus: focus(event), window }
@@ -67,25 +67,25 @@ impl SeatAsk {
 }
 
 pub enum Conversation {
-    /// A session of the agent, by its id.
+    /// A stored session of the agent, by its id.
     Session(Format, String),
     Given(Box<Given>),
 }
 
-/// A conversation that was handed over.
+/// A conversation that was sent with the event.
 pub struct Given {
     pub now: SeatSession,
-    /// The session that a user would want back, if it is another one.
+    /// The session that a user would want restored, if not `now`.
     pub original: Option<SeatSession>,
-    /// Whether `now` holds more than `original`, so that both are archived.
+    /// Whether `now` may have messages that `original` lacks: then both are archived.
     pub archive: bool,
 }
 
-/// A session that was read, and what it was read from.
+/// A session and the bytes it was read from.
 pub struct SeatSession {
     pub source: Box<dyn Source + Send>,
     pub session: Session,
-    /// Where it lies, if in a file.
+    /// Its file, if it has one.
     pub path: Option<PathBuf>,
 }
 
@@ -104,7 +104,7 @@ impl SeatSession {
 }
 
 /// # Errors
-/// [`ErrorKind::Input`] if it is no object.
+/// [`ErrorKind::Input`] if it is not a JSON object.
 pub fn event(bytes: &[u8]) -> Result<Value> {
     let wrong = |found: String| {
         Error::new(ErrorKind::Input, format!("expected a compaction event as JSON, found {found}"))
@@ -114,7 +114,7 @@ pub fn event(bytes: &[u8]) -> Result<Value> {
     if value.is_object() { Ok(value) } else { Err(wrong("no object".to_owned())) }
 }
 
-/// Why the agent compacts: `manual` or `auto`, where it says so.
+/// Why the agent compacts; without a `trigger`, manually.
 fn cause(event: &Value) -> Cause {
     match event["trigger"].as_str() {
         Some("manual") | None => Cause::Manual,
@@ -122,7 +122,7 @@ fn cause(event: &Value) -> Cause {
     }
 }
 
-/// What the user wrote behind the command.
+/// What the user wrote after the command, such as `/compact`.
 fn focus(event: &Value) -> Option<String> {
     event["instructions"].as_str().map(str::trim).filter(|it| !it.is_empty()).map(str::to_owned)
 }

@@ -1,4 +1,4 @@
-//! What requests cost, as both interfaces say it.
+//! What requests cost.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -42,7 +42,7 @@ pub struct NextCost {
 }
 
 impl NextCost {
-    /// Whether the cache was used before, and has expired by a time in milliseconds since 1970.
+    /// Whether the cache was used and has expired by `now` (ms since 1970).
     pub fn is_expired(&self, now: i64) -> bool {
         let until = self.warm_until.as_deref().and_then(sessions::derive::parse_time);
         until.is_some_and(|it| it <= now)

@@ -40,7 +40,7 @@ pub use transfer::{ExportAnswer, HandoffAnswer, ImportAnswer, KeepAnswer, PushAn
 /// The version of the contract.
 pub const CONTRACT: u32 = 1;
 
-/// An answer as it leaves the program: the contract's version, then its fields.
+/// An answer as printed or returned: the contract's version, then the answer's fields.
 #[derive(Serialize)]
 pub struct AnswerDocument<'a, T> {
     contract: u32,

@@ -1,4 +1,4 @@
-//! What is wrong with a session, and what was mended.
+//! What is wrong with a session, and what was repaired.
 
 use std::collections::BTreeMap;
 

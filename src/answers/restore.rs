@@ -10,7 +10,7 @@ use super::Next;
 #[serde(rename_all = "snake_case")]
 pub enum RestoreStatus {
     Restored,
-    /// The session was as it should be already.
+    /// The session was already restored.
     Unchanged,
 }
 

@@ -1,4 +1,4 @@
-//! What a user may type. Only what was typed is kept here; what it means is the command's and the engine's business.
+//! The command line as clap parses it; what it means is up to the commands and the engine.
 
 use std::path::PathBuf;
 
@@ -71,7 +71,7 @@ const MORE: [&str; 13] = [
 ];
 
 impl Arguments {
-    /// Reads the command line of this process.
+    /// Parses the command line of this process.
     pub fn of_process() -> Result<Self, clap::Error> {
         Self::from_arg_matches(&Self::in_two_groups().try_get_matches()?)
     }
@@ -87,17 +87,18 @@ impl Arguments {
         command.after_help(more)
     }
 
-    /// Below zero quiet, above zero verbose.
+    /// -1: quiet, 0: default, 1 or 2: verbose.
     pub fn verbosity(&self) -> i8 {
         if self.quiet { -1 } else { self.verbose.min(2) as i8 }
     }
 
-    /// Whether many clients are served by one process.
+    /// Whether this process serves HTTP, and so many clients.
     pub fn serves_http(&self) -> bool {
         matches!(&self.command, Some(Command::Serve(it)) if it.http.is_some())
     }
 
-    /// Whether an agent calls that shows or obeys what comes back: then nothing may fail.
+    /// Whether an agent runs this command and acts on its output and exit code: a failure of ours must not
+    /// stop it.
     pub fn is_hook(&self) -> bool {
         matches!(self.command, Some(Command::Hook | Command::Statusline))
     }

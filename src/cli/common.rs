@@ -1,4 +1,4 @@
-//! What commands about a session have in common: which session, and how it is counted.
+//! What commands about a session share: which session, and how tokens are counted.
 
 use std::io::Read;
 
@@ -34,7 +34,7 @@ impl Common {
         self.session.clone().map_or(SessionRef::Unnamed, SessionRef::Named)
     }
 
-    /// Which profile and how it counts, as typed: for a command that is printed.
+    /// The profile and counting options as typed, for a command that is printed.
     pub(super) fn typed(&self) -> String {
         let counting = &self.counting;
         let tokens = |it: Option<u64>| it.map(|it| it.to_string());
@@ -57,7 +57,7 @@ impl Common {
         engine::open(engine, &self.session(), self.format()?, self.agent.as_deref())
     }
 
-    /// What is asked for, as far as all commands share it.
+    /// The part of an [`Ask`] that all commands share.
     pub(super) fn ask(&self, config: &Config) -> Result<Ask> {
         let name = self.profile.as_deref().unwrap_or(&config.profile);
         let mut ask = Ask::new(config.profile(name)?);
@@ -67,7 +67,7 @@ impl Common {
     }
 }
 
-/// `--as`: one of the four APIs.
+/// Parses `--as`: one of the four APIs.
 pub(super) fn wire(name: Option<&str>) -> Result<Option<Format>> {
     let Some(name) = name else { return Ok(None) };
     let format = Format::named(name).ok().filter(|it| it.is_wire());
@@ -78,7 +78,7 @@ pub(super) fn wire(name: Option<&str>) -> Result<Option<Format>> {
     Err(Error::new(ErrorKind::Arguments, what))
 }
 
-/// The text of a file, or of standard input (`-`). `doing` begins the sentence of an error.
+/// The text of a file, or of standard input (`-`). `doing`: the start of an error message.
 pub(super) fn text_of(name: &str, doing: &str) -> Result<String> {
     let mut text = String::new();
     let read = match name {
@@ -89,12 +89,12 @@ pub(super) fn text_of(name: &str, doing: &str) -> Result<String> {
     Ok(text)
 }
 
-/// `2026-01-31 12:00` of an RFC 3339 time.
+/// An RFC 3339 time as `2026-01-31 12:00`.
 pub(super) fn minute(time: &str) -> String {
     time.get(..16).unwrap_or_default().replace('T', " ")
 }
 
-/// A line for a fact that a compaction loses.
+/// One line about a lost fact.
 pub(super) fn lost_line(lost: &LostInfo) -> String {
     let at: Vec<String> = lost.messages.iter().rev().take(3).rev().map(|it| format!("#{it}")).collect();
     let back = if lost.recoverable { "" } else { " (gone)" };

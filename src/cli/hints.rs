@@ -1,8 +1,7 @@
-//! What a caller can do, as options of the command line.
+//! What a caller can do about an error, in terms of command line options.
 
 use history::error::Hint;
 
-/// How the command line says it.
 pub fn hint_words(hint: Hint) -> String {
     match hint {
         Hint::WriteCopy => "write the result with --out".to_owned(),

@@ -1,4 +1,4 @@
-//! The command line: arguments in, engine called, answer shown. One file a command.
+//! The command line: parses arguments, calls the engine, prints the answer. One file per command.
 
 mod archive;
 mod arguments;
@@ -32,21 +32,21 @@ pub use hints::hint_words;
 pub use paint::Paint;
 pub(crate) use screen::Screen;
 
-/// Runs a command; the exit code.
+/// Runs a command; returns the exit code.
 pub fn run(arguments: Arguments, mut config: Config, paint: Paint, out: &mut dyn Write) -> Result<u8> {
     if let Some(folder) = &arguments.store {
         config.keep_in(folder.clone());
     }
     let mut screen = Screen { out, paint, json: arguments.json, quiet: arguments.quiet };
     let now = arguments.now()?;
-    // With `--auto` there is mostly nothing to do; otherwise the facts' tables are prepared while the session is read.
-    // Without a thread that is done when they are needed.
+    // Prepare the facts' tables while the session is read, except with `--auto`, which usually does nothing.
+    // If no thread can be started, they are prepared on first use.
     if matches!(&arguments.command, Some(Command::Compact(it)) if !it.options.auto) {
         let _ = std::thread::Builder::new().spawn(facts::prepare);
     }
-    // To read from the archive or to remember takes a store; a look at a session does not. What takes the configuration
-    // works without one, or with one that is broken; a server opens it when it is first needed: its client waits for
-    // the handshake.
+    // Commands that use the archive or memories need a store; commands about a session work without one.
+    // Commands that take the configuration work even with a broken store; a server opens it on first use,
+    // because its client waits for the handshake.
     let cli = |engine| Engine { face: Face::Cli, hint_words, ..engine };
     let with_store = |config| Engine::at(config, now).map(cli);
     let look = |config| Engine::even_without_store(config, now).map(cli);

@@ -1,22 +1,22 @@
-//! Colour, bars and columns for people.
+//! Colors, bars and tables for terminals.
 
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::terminal::{LineMode, visible};
 
-/// Colour, or none, and how wide.
+/// Whether to print colors, and the width of the terminal.
 #[derive(Debug, Clone, Copy)]
 pub struct Paint {
-    /// What stands between our own escape characters and their codes, until they are printed: so no text from elsewhere
-    /// passes for one. Nothing: no colour.
+    /// A random number after the escape character in our own color codes until they are printed, so that
+    /// escape sequences in other text are not taken for ours. `None`: no color.
     mark: Option<u64>,
     columns: Option<usize>,
 }
 
 impl Paint {
-    /// With colour or without. `columns`: how wide the terminal is; nothing where there is none, or it is not known.
+    /// `columns`: the terminal's width; `None` if there is no terminal or its width is unknown.
     pub fn new(colour: bool, columns: Option<usize>) -> Self {
-        // The standard library's hashers begin at random.
+        // The standard library's hashers have random seeds.
         let mark = || std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), ());
         Self { mark: colour.then(mark), columns }
     }
@@ -28,7 +28,7 @@ impl Paint {
         }
     }
 
-    /// The text as the terminal gets it: our colours, and of everything else what is [`visible`].
+    /// The text to print: our colors as real escape sequences, everything else through [`visible`].
     pub(super) fn visible(self, text: &str, form: LineMode) -> String {
         let Some(mark) = self.mark else { return visible(text, form).into_owned() };
         let own = format!("\u{1b}{mark:016x}");
@@ -57,7 +57,7 @@ impl Paint {
         self.filled(share, width, "36")
     }
 
-    /// The same for what should not get full: red from four fifths on.
+    /// Like [`Self::bar`], for something that should not fill up: red from 80 %.
     pub fn gauge(self, share: f64, width: usize) -> String {
         self.filled(share, width, if share >= 0.8 { "31" } else { "36" })
     }
@@ -74,7 +74,7 @@ impl Paint {
     }
 }
 
-/// Bytes for people: 950 B, 8.2 kB, 182 kB, 1.2 MB.
+/// Bytes in readable form: 950 B, 8.2 kB, 182 kB, 1.2 MB.
 pub(super) fn bytes(count: u64) -> String {
     match count {
         0..1_000 => format!("{count} B"),
@@ -84,7 +84,7 @@ pub(super) fn bytes(count: u64) -> String {
     }
 }
 
-/// The beginnings that tell these ids apart, of at least eight characters.
+/// The shortest distinct prefixes of these ids, of at least eight characters.
 pub(super) fn short_ids<'a>(ids: impl Iterator<Item = &'a str> + Clone) -> Vec<&'a str> {
     let shared = |one: &str, other: &str| one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
     let all = ids.clone();
@@ -95,8 +95,8 @@ pub(super) fn short_ids<'a>(ids: impl Iterator<Item = &'a str> + Clone) -> Vec<&
     ids.map(short).collect()
 }
 
-/// Columns, aligned; the first row is the head. Widths count graphemes, CJK ones double. Where the terminal is
-/// narrower, the last column is cut.
+/// Aligned columns; the first row is the header. Width is counted in graphemes, CJK ones as two columns.
+/// Lines are cut to the terminal's width.
 fn table(rows: &[Vec<String>], paint: Paint) -> Vec<String> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns)
@@ -119,11 +119,11 @@ fn table(rows: &[Vec<String>], paint: Paint) -> Vec<String> {
     rows.iter().enumerate().map(row).collect()
 }
 
-/// Columns that the last cell of a row keeps before another column is left out for it.
+/// Width to which the last column is cut before other columns are hidden.
 const LAST: usize = 32;
 
-/// The same in the width of the terminal: as long as the table is wider, with the last column cut to [`LAST`], columns
-/// are left out, in the order of `dispensable`. The names of those that are.
+/// Like [`table`], but while the rows are wider than the terminal (with the last column cut to [`LAST`]),
+/// hides columns in the order of `dispensable`. Also returns the names of the hidden ones.
 pub(super) fn fitted(rows: &[Vec<String>], dispensable: &[&str], paint: Paint) -> (Vec<String>, Vec<String>) {
     let mut rows = rows.to_vec();
     let mut gone = Vec::new();
@@ -148,7 +148,7 @@ pub(super) fn fitted(rows: &[Vec<String>], dispensable: &[&str], paint: Paint) -
     (table(&rows, paint), gone)
 }
 
-/// A text in lines of the terminal's width, broken between words; those after the first are indented.
+/// Wraps a text to the terminal's width, between words; further lines are indented.
 pub(super) fn wrapped(text: &str, paint: Paint) -> Vec<String> {
     const INDENT: &str = "  ";
     let Some(columns) = paint.columns.filter(|it| *it > 20) else { return vec![text.to_owned()] };
@@ -173,7 +173,7 @@ pub(super) fn wrapped(text: &str, paint: Paint) -> Vec<String> {
     out
 }
 
-/// A line of at most `columns` columns; where it is longer, `…` stands for its end. Our colours stay whole.
+/// Cuts a line to `columns` columns, ending in `…`; color codes are kept whole.
 fn cut(line: &str, columns: usize) -> String {
     if width(line) <= columns {
         return line.to_owned();
@@ -198,7 +198,7 @@ fn cut(line: &str, columns: usize) -> String {
     out
 }
 
-/// Columns on a terminal; our colours take none.
+/// Width on a terminal, not counting color codes.
 pub(super) fn width(text: &str) -> usize {
     let mut parts = text.split('\u{1b}');
     let first = parts.next().map_or(0, columns);

@@ -1,4 +1,4 @@
-//! Where a command writes.
+//! The output of a command.
 
 use std::io::{IsTerminal, Read, Write};
 
@@ -10,8 +10,8 @@ use crate::answers::AnswerDocument;
 use crate::terminal::LineMode;
 use history::error::{Error, ErrorKind, Result};
 
-/// Where a command writes, and how. Text for people passes through the door that lets nothing through on which a
-/// terminal acts; JSON and originals are exact.
+/// The output of a command. Text for people is printed without control characters; JSON and originals are
+/// printed exactly.
 pub(crate) struct Screen<'a> {
     pub(super) out: &'a mut dyn Write,
     pub(super) paint: Paint,
@@ -20,12 +20,12 @@ pub(crate) struct Screen<'a> {
 }
 
 impl Screen<'_> {
-    /// An answer with the contract's version before its fields, if `--json` was given; whether it was.
+    /// With `--json`, prints an answer, with the contract's version first; returns whether it did.
     pub(super) fn json<T: Serialize>(&mut self, answer: &T) -> Result<bool> {
         self.document(&AnswerDocument::of(answer))
     }
 
-    /// An answer as JSON, or else as `show` shows it; the exit code 0.
+    /// Prints an answer as JSON or with `show`; returns exit code 0.
     pub(super) fn answer<T: Serialize>(
         &mut self,
         answer: &T,
@@ -37,7 +37,7 @@ impl Screen<'_> {
         Ok(0)
     }
 
-    /// JSON that has a shape of its own, if `--json` was given; whether it was.
+    /// With `--json`, prints a document without the contract's version; returns whether it did.
     pub(super) fn document<T: Serialize>(&mut self, document: &T) -> Result<bool> {
         if !self.json {
             return Ok(false);
@@ -47,8 +47,8 @@ impl Screen<'_> {
         Ok(true)
     }
 
-    /// A table as wide as the terminal: of the columns named, those that have no room are hidden, with a line that
-    /// names them.
+    /// Prints a table that fits the terminal: columns in `dispensable` are hidden if necessary, and a last
+    /// line names them.
     pub(super) fn table(
         &mut self,
         head: &[&str],
@@ -71,7 +71,7 @@ impl Screen<'_> {
         Ok(())
     }
 
-    /// What was not quite as wanted, below an answer.
+    /// Prints an answer's warnings.
     pub(super) fn warnings(&mut self, warnings: &[String]) -> Result<()> {
         for warning in warnings {
             self.line(&self.paint.faint(&format!("note: {warning}")))?;
@@ -79,40 +79,40 @@ impl Screen<'_> {
         Ok(())
     }
 
-    /// An answer that is one sentence for people.
+    /// Prints an answer as JSON or as one sentence.
     pub(super) fn sentence<T: Serialize>(&mut self, answer: &T, text: &str) -> Result<()> {
         if self.json(answer)? { Ok(()) } else { self.line(text) }
     }
 
-    /// An answer on one line, with the contract's version before its fields.
+    /// Prints an answer as one line of JSON, with the contract's version as its first field.
     pub(super) fn json_line<T: Serialize>(&mut self, answer: &T) -> Result<()> {
         self.document_line(&AnswerDocument::of(answer))
     }
 
-    /// JSON on one line that has a shape of its own.
+    /// Prints a document as one line of JSON, without the contract's version.
     pub(super) fn document_line<T: Serialize>(&mut self, document: &T) -> Result<()> {
         let line = serde_json::to_string(document).map_err(unwritable)?;
         self.write(&format!("{line}\n"))
     }
 
-    /// One line. A line break in it is shown and breaks nothing.
+    /// Prints one line; line breaks in the text are escaped.
     pub(super) fn line(&mut self, text: &str) -> Result<()> {
         let text = self.paint.visible(text, LineMode::Line);
         self.write(&format!("{text}\n"))
     }
 
-    /// A text of several lines, which stay.
+    /// Prints a text that may have several lines.
     pub(super) fn block(&mut self, text: &str) -> Result<()> {
         let text = self.paint.visible(text, LineMode::Block);
         self.write(&format!("{text}\n"))
     }
 
-    /// A line for people, left out with `-q`.
+    /// Prints one line, omitted with `-q`.
     pub(super) fn note(&mut self, text: &str) -> Result<()> {
         if self.quiet { Ok(()) } else { self.line(text) }
     }
 
-    /// Bytes that were asked for: exact, but on a terminal, where they are a text to look at.
+    /// Prints bytes exactly; on a terminal as text without control characters.
     pub(super) fn exact(&mut self, bytes: &mut dyn Read) -> Result<()> {
         if !std::io::stdout().is_terminal() {
             return std::io::copy(bytes, self.out).map(drop).map_err(crate::store::unwrapped);

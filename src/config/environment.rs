@@ -1,11 +1,11 @@
-//! The environment, read once.
+//! The process environment, read once.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::agents::{self, Env};
 
-/// The environment, read once, as a value. Tests make their own.
+/// The environment as a value, so that tests can make their own.
 #[derive(Clone, Default)]
 pub struct Environment {
     pub variables: BTreeMap<String, String>,
@@ -13,7 +13,7 @@ pub struct Environment {
 }
 
 impl std::fmt::Debug for Environment {
-    /// Variables without their values: keys stand there.
+    /// Only the names of variables: their values may be API keys.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names: Vec<&String> = self.variables.keys().collect();
         f.debug_struct("Environment").field("variables", &names).field("cwd", &self.cwd).finish()
@@ -34,7 +34,7 @@ impl Environment {
         self.variables.get(name).map(String::as_str).filter(|it| !it.is_empty())
     }
 
-    /// A variable as an absolute path; others are ignored, as the XDG specification asks.
+    /// A variable as an absolute path; relative paths are ignored, as the XDG specification demands.
     fn path(&self, name: &str) -> Option<PathBuf> {
         self.get(name).map(PathBuf::from).filter(|it| it.is_absolute())
     }
@@ -75,7 +75,7 @@ impl Environment {
     }
 }
 
-/// The processes that lead to this one, nearest first: shells that an agent starts a hook through, and the agent.
+/// Ids of ancestor processes, nearest first: the shells through which an agent starts a hook, and the agent.
 pub fn ancestors() -> Vec<u32> {
     const MOST: usize = 6;
     let mut out = Vec::new();
@@ -84,7 +84,7 @@ pub fn ancestors() -> Vec<u32> {
         let mut process = std::os::unix::process::parent_id();
         while process > 1 && out.len() < MOST {
             out.push(process);
-            // `pid (name) state parent …`; the name may hold anything, so what counts is behind its last bracket.
+            // `pid (name) state parent …`; the name may contain anything, so parse after the last `)`.
             let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
             let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
             process = rest.split_whitespace().nth(1).and_then(|it| it.parse().ok()).unwrap_or(0);

@@ -1,5 +1,3 @@
-//! What stands in `config.toml`.
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +8,7 @@ use super::summarizer::SummarizerSection;
 use cost::prices;
 use history::error::{Error, ErrorKind, Result};
 
-/// What stands in `config.toml`; everything is optional.
+/// The content of `config.toml`; everything is optional.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub(super) struct ConfigFile {
@@ -31,12 +29,12 @@ pub(super) struct ConfigFile {
 pub(super) struct StoreWritten {
     /// A folder, or the `postgres://` address of a team's database.
     pub(super) path: Option<PathBuf>,
-    /// Where a team's store has its objects.
+    /// Where a team's store keeps its packs.
     pub(super) blobs: Option<String>,
     pub(super) persistence: Option<String>,
-    /// Regular expressions of what is cut from memories and summaries that are kept.
+    /// Regular expressions for text to remove from stored memories and summaries.
     pub(super) private: Vec<String>,
-    /// Archive sessions when another one begins or ends; on unless switched off.
+    /// Archive changed sessions when a session starts or ends; default true.
     pub(super) keep_sessions: Option<bool>,
     /// Delete archived sessions older than this: `365d`, `52w`.
     pub(super) max_age: Option<String>,
@@ -48,9 +46,9 @@ pub(super) struct StoreWritten {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub(super) struct CostWritten {
-    /// Take costs into advice, and say them; on unless switched off.
+    /// Include costs in advice and answers; default true.
     pub(super) enabled: Option<bool>,
-    /// Model → its prices, over the table.
+    /// Model → its prices, which override the built-in table.
     pub(super) prices: BTreeMap<String, prices::WrittenRates>,
 }
 
@@ -58,13 +56,13 @@ pub(super) struct CostWritten {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub(super) struct VaultWritten {
-    /// The address of a team's server.
+    /// The URL of a team's server.
     pub(super) url: Option<String>,
-    /// A file that holds the token for it, and nothing else.
+    /// A file that contains only the token for it.
     pub(super) token_file: Option<PathBuf>,
 }
 
-/// The file; as if it were empty where it is not there.
+/// Reads the file; a missing one counts as empty.
 pub(super) fn read(path: &Path) -> Result<ConfigFile> {
     match std::fs::read_to_string(path) {
         Ok(text) => parse(&text, path),
@@ -83,7 +81,7 @@ fn parse(text: &str, path: &Path) -> Result<ConfigFile> {
     })
 }
 
-/// `90d`, `12w`: in days.
+/// Parses an age such as `90d` or `12w`; returns days.
 pub(super) fn age(text: &str) -> Result<u32> {
     let days = |unit, days| text.strip_suffix(unit)?.parse::<u32>().ok()?.checked_mul(days);
     days('d', 1).or_else(|| days('w', 7)).ok_or_else(|| {
@@ -97,11 +95,11 @@ pub(super) fn size(text: &str) -> Result<u64> {
         .map_err(|it| Error::new(ErrorKind::Arguments, format!("store.max-bytes: {it}, found {text:?}")))
 }
 
-/// A size: `1000`, `500MB`, `2GB`.
+/// Parses a size in bytes such as `1000`, `500MB` or `2GB` (1 KB = 1024 bytes).
 ///
 /// # Errors
 ///
-/// A text that is no size.
+/// If the text is not a size.
 pub fn byte_size(text: &str) -> Result<u64, String> {
     let upper = text.trim().to_ascii_uppercase();
     let units = [

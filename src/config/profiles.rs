@@ -1,4 +1,4 @@
-//! The profiles and prompts that come with the program: all from `prompts/`.
+//! The built-in profiles and prompts, from `prompts/`.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, OnceLock};
@@ -58,7 +58,7 @@ prompts!(
     "supermemory/ask.md",
 );
 
-/// What people call a system, each name without case, blanks and punctuation, and the built-in profile that they mean.
+/// Maps people's names for a system, without case, blanks and punctuation, to built-in profiles.
 static MEANT: LazyLock<HashMap<String, &'static str>> = LazyLock::new(|| {
     let others: HashMap<String, Vec<String>> =
         toml::from_str(include_str!("../../prompts/names.toml")).unwrap_or_default();
@@ -75,14 +75,14 @@ fn plain(name: &str) -> String {
     name.chars().filter(|it| it.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// The built-in profile that a user means by a name: `Gemini CLI`, `claude`, `codex cli 0.46`.
+/// The built-in profile that a name means: `Gemini CLI`, `claude`, `codex cli 0.46`.
 pub fn meant(name: &str) -> Option<&'static str> {
     MEANT.get(&plain(name)).copied()
 }
 
-/// The built-in profile of that name, or of what people call the system.
+/// The built-in profile with that name, or that people mean by it (see [`meant`]).
 pub fn built_in(name: &str) -> Result<Profile> {
-    // Each is parsed once in a process: an estimate asks all of them.
+    // Each is parsed only once per process, since an estimate uses all of them.
     static PARSED: [OnceLock<Profile>; BUILT_IN.len()] = [const { OnceLock::new() }; BUILT_IN.len()];
     let found = meant(name).and_then(|meant| BUILT_IN.iter().zip(&PARSED).find(|((it, _), _)| *it == meant));
     let ((name, text), parsed) = found.ok_or_else(|| {
@@ -101,12 +101,12 @@ pub fn all_built_in() -> Result<Vec<Profile>> {
     BUILT_IN.iter().map(|(name, _)| built_in(name)).collect()
 }
 
-/// Reads and checks a profile that may extend a built-in one. `place` names it in errors.
+/// Parses and checks a profile, which may extend a built-in one. `place`: its name in errors.
 pub fn parse(text: &str, place: &str) -> Result<Profile> {
     Profile::parse(text, place, BUILT_IN)
 }
 
-/// The prompts for a model that writes summaries.
+/// Our own prompts for a model that writes summaries.
 pub fn text(text: PromptText) -> &'static str {
     match text {
         PromptText::System => include_str!("../../prompts/summarizer/system.md"),
@@ -122,7 +122,7 @@ pub fn text(text: PromptText) -> &'static str {
     }
 }
 
-/// A prompt by the name that profiles give it: one that comes with the program, or else the text itself.
+/// The built-in prompt that a profile names, or else the given text itself.
 pub fn prompt(name: &str) -> &str {
     PROMPTS.iter().find(|(it, _)| *it == name).map_or(name, |(_, text)| *text)
 }
@@ -156,7 +156,7 @@ mod tests {
         for said in ["", "aider", "gemini.toml", "codex@9", "code"] {
             assert_eq!(meant(said), None, "{said}");
         }
-        // Every line of names.toml is for a system, and no name means two.
+        // Every line of names.toml belongs to a system, and no name is used twice.
         let others: HashMap<String, Vec<String>> =
             toml::from_str(include_str!("../../prompts/names.toml")).unwrap();
         let mut seen = std::collections::BTreeSet::new();

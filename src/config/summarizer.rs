@@ -1,4 +1,4 @@
-//! Who writes summaries, as the user configured it: `[summarizer]`.
+//! Section `[summarizer]`: who writes summaries.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use compaction::summary::model::{Api, Endpoint, Key};
 use compaction::summary::request::Bounds;
 use history::error::{Error, ErrorKind, Result};
 
-/// Who is to write a summary.
+/// Who writes a summary.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Choice {
-    /// No model: the ledger as readable text.
+    /// No model: the ledger's facts as readable text.
     #[default]
     Offline,
     /// The calling agent's own model, in two calls.
@@ -24,14 +24,14 @@ pub enum Choice {
     Provider(String),
 }
 
-/// Where a provider is, as the user's own call says it: over what the configuration says.
+/// Model and address of a provider from the command line; these override the configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Override {
     pub model: Option<String>,
     pub base_url: Option<String>,
 }
 
-/// The providers, in the order in which `auto` looks for a key.
+/// The known providers, in the order in which `auto` looks for a key.
 const PROVIDERS: [KnownProvider; 4] = [
     KnownProvider {
         name: "anthropic",
@@ -78,16 +78,16 @@ struct KnownProvider {
     base_variable: &'static str,
     keys: &'static [&'static str],
     model: &'static str,
-    /// How the names of its models begin.
+    /// Prefixes of its models' names.
     makes: &'static [&'static str],
 }
 
 impl Choice {
-    /// Reads `offline`, `host`, `auto` or a provider's name.
+    /// Parses `offline`, `host`, `auto` or a provider's name.
     ///
     /// # Errors
     ///
-    /// A name that is none of these.
+    /// If the name is none of these.
     pub fn named(name: &str) -> Result<Self> {
         match name {
             "offline" => Ok(Self::Offline),
@@ -103,25 +103,25 @@ impl Choice {
     }
 }
 
-/// `[summarizer]` as it is written.
+/// `[summarizer]` as in the file.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct SummarizerSection {
     r#use: Option<String>,
-    /// The language to write in, instead of the conversation's.
+    /// The language of summaries; default: the conversation's.
     pub language: Option<String>,
     idle_seconds: Option<u64>,
     total_seconds: Option<u64>,
-    /// Tries of one request.
+    /// Maximum attempts of one request.
     pub tries: Option<u32>,
     tokens_per_call: Option<u64>,
-    /// Tokens that may be sent in an hour, of all sessions together.
+    /// Maximum tokens sent per hour, for all sessions together.
     pub tokens_per_hour: Option<u64>,
-    /// US dollars that one summary may cost, where the price is known.
+    /// Maximum US dollars per summary, if the price is known.
     pub dollars_per_call: Option<f64>,
-    /// US dollars that may be spent in an hour, where prices are known.
+    /// Maximum US dollars per hour, for models with a known price.
     pub dollars_per_hour: Option<f64>,
-    /// Seconds that providers may take in an hour.
+    /// Maximum seconds per hour spent waiting for providers.
     pub seconds_per_hour: Option<u64>,
     anthropic: Option<ProviderSection>,
     openai: Option<ProviderSection>,
@@ -141,21 +141,21 @@ struct ProviderSection {
     thinking: Option<u64>,
 }
 
-/// Who writes summaries, as it is meant.
+/// The resolved section `[summarizer]`.
 #[derive(Debug, Clone, Default)]
 pub struct Summarizers {
-    /// For calls that name none.
+    /// For calls that do not name a summarizer.
     pub default: Choice,
     pub limits: RequestLimits,
     pub bounds: Bounds,
-    /// What the user says of it.
+    /// The section as in the file, without its providers and `use`.
     pub written: SummarizerSection,
-    /// Providers that the configuration names: what a call over MCP or a hook may choose.
+    /// The configured providers, among which calls over MCP may choose.
     named: BTreeMap<&'static str, ProviderSection>,
 }
 
 impl Summarizers {
-    /// Whether no provider can be asked: then every call is done within seconds.
+    /// Whether no provider is configured, so that every call finishes within seconds.
     pub fn is_offline(&self) -> bool {
         self.default == Choice::Offline && self.named.is_empty()
     }
@@ -195,20 +195,20 @@ impl Summarizers {
         })
     }
 
-    /// Whether the configuration itself lets a history be sent anywhere.
+    /// Whether the configuration allows sending a history to a provider.
     pub fn opens_the_world(&self) -> bool {
         !self.named.is_empty() || matches!(self.default, Choice::Auto | Choice::Provider(_))
     }
 
-    /// What a caller may choose who is not the user: what the configuration names.
+    /// Checks the choice of a caller that is not the user: only what the configuration names is allowed.
     ///
     /// # Errors
     ///
-    /// A provider that the configuration does not name.
+    /// If the configuration does not name the provider.
     pub fn allowed(&self, choice: Choice) -> Result<Choice> {
         let allowed = match &choice {
             Choice::Offline | Choice::Host => true,
-            // Without one that is configured, `auto` is offline.
+            // Without a configured provider, `auto` means offline.
             Choice::Auto if !self.opens_the_world() => return Ok(Choice::Offline),
             Choice::Auto => true,
             Choice::Provider(name) => choice == self.default || self.named.contains_key(name.as_str()),
@@ -225,12 +225,14 @@ impl Summarizers {
         Err(Error::new(ErrorKind::Refused, what))
     }
 
-    /// Where a provider is and how it is spoken to; nothing for `auto` where no key is present. `trusted`: the user
-    /// asks; otherwise `auto` chooses only among what the configuration names.
+    /// The endpoint of a provider, and the tokens that its model may think; `None` for offline and host, and
+    /// for `auto` without a key. `trusted`: the user is asking; otherwise `auto` chooses only among
+    /// configured providers.
     ///
     /// # Errors
     ///
-    /// [`Provider`](ErrorKind::Provider): the provider has no key or no base URL, or may not be asked.
+    /// [`Provider`](ErrorKind::Provider) if there is no key; [`Arguments`](ErrorKind::Arguments) for an
+    /// invalid base URL, model or API.
     pub fn endpoint(
         &self,
         choice: &Choice,
@@ -255,25 +257,25 @@ impl Summarizers {
         }
     }
 
-    /// The provider whose model a session runs on, by the model's name.
+    /// The provider of a session's model, by the model's name.
     pub fn maker(model: &str) -> Option<Choice> {
         let name = model.rsplit('/').next().unwrap_or(model);
         let maker = PROVIDERS.iter().find(|it| it.makes.iter().any(|prefix| name.starts_with(prefix)))?;
         Some(Choice::Provider(maker.name.to_owned()))
     }
 
-    /// An endpoint with another model, and the tokens that it may think.
+    /// The endpoint with this model, and the tokens that the model may think.
     pub fn with_model(&self, endpoint: Endpoint, model: &str) -> (Endpoint, u64) {
         let written = self.named.get(endpoint.provider.as_str());
         let table = tokens::window(model);
         let window = written.and_then(|it| it.window).or(table.map(|it| it.input.unwrap_or(it.context)));
-        // Models think before they write, and providers count that as output.
+        // Thinking comes before the text, and providers count it as output.
         let thinks = if table.is_some_and(|it| it.output >= 32_000) { 8_000 } else { 0 };
         let thinking = written.and_then(|it| it.thinking).unwrap_or(thinks);
         (Endpoint { model: model.to_owned(), window, ..endpoint }, thinking)
     }
 
-    /// Whether the user names the model that a provider is asked for.
+    /// Whether the configuration names a model for a provider.
     pub fn names_model(&self, provider: &str) -> bool {
         self.named.get(provider).is_some_and(|it| it.model.is_some())
     }
@@ -360,7 +362,7 @@ mod tests {
         let (it, environment) = of("", &[("ANTHROPIC_API_KEY", "sk-x")]);
         assert_eq!(it.default, Choice::Offline);
         assert!(!it.opens_the_world());
-        // Text that was injected chooses no provider, not even through `auto`.
+        // Injected text cannot choose a provider, not even through `auto`.
         assert_eq!(it.allowed(Choice::Auto).unwrap(), Choice::Offline);
         assert!(it.allowed(Choice::Provider("anthropic".into())).is_err());
         assert_eq!(it.endpoint(&Choice::Auto, &environment, false, &Override::default()).unwrap(), None);

@@ -1,4 +1,5 @@
-//! The answer to a request for compaction, in the shape in which it was asked: what Codex 0.169 needs of the Responses API.
+//! The response to a compaction request, in the form that was asked for: the parts of the Responses API that
+//! Codex 0.169 needs.
 
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
@@ -12,11 +13,11 @@ use sessions::Format;
 
 pub struct CompactedReply {
     pub done: ItemsDone,
-    /// Its text as a capsule, where one was asked for.
+    /// The summary as a capsule, if the request was a [`AskedBy::Trigger`].
     pub capsule: Option<String>,
     /// Seconds since 1970.
     pub at: i64,
-    /// The model that was asked for.
+    /// The model named in the request.
     pub model: Option<String>,
 }
 
@@ -36,7 +37,7 @@ pub fn response(asked: AskedBy, stream: bool, made: &CompactedReply) -> Response
             json!({"type": "message", "role": "assistant", "id": format!("msg_{id}"), "status": "completed", "content": [part]})
         }
     };
-    // No model was asked.
+    // Zero, since no model was called.
     let usage = json!({"input_tokens": 0, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": 0,
         "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 0});
     let compact = matches!(asked, AskedBy::Compact(_));
@@ -49,7 +50,7 @@ pub fn response(asked: AskedBy, stream: bool, made: &CompactedReply) -> Response
     body("application/json", whole.to_string())
 }
 
-/// Messages of another API: those that take the place of the ones that came.
+/// The response of another API: the messages that replace those in the request.
 fn listed(asked: AskedBy, id: &str, messages: &[u8], made: &CompactedReply) -> Response<Body> {
     let messages: Value = serde_json::from_slice(messages).unwrap_or_default();
     let whole = match asked {
@@ -84,7 +85,7 @@ fn body(kind: &'static str, text: String) -> Response<Body> {
     response
 }
 
-/// A refusal in the form of the API's own errors.
+/// An error in the API's own form.
 pub fn error(status: StatusCode, kind: &str, what: &str) -> Response<Body> {
     let error =
         json!({"error": {"type": kind, "code": kind, "message": format!("Epitome: {what}"), "param": null}});
@@ -93,7 +94,7 @@ pub fn error(status: StatusCode, kind: &str, what: &str) -> Response<Body> {
     response
 }
 
-/// The same for the same answer.
+/// An id derived from the text, so the same reply has the same id.
 fn id(text: &str) -> String {
     sessions::derive::hex(&digest(&SHA256, text.as_bytes()).as_ref()[..12])
 }

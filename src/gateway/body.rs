@@ -1,4 +1,4 @@
-//! Request bodies: gathered within bounds to be looked into, decompressed for that look only.
+//! Request bodies: buffered within limits for inspection, and decompressed only for that.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use http_body_util::BodyExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
 
-/// A larger body is passed on unread, as it comes: bytes, also after decompression.
+/// Maximum size of an inspected body, in bytes, also after decompression; a larger one is streamed through.
 pub const LARGEST: usize = 64 << 20;
-/// All bodies that are gathered at the same time, together.
+/// Maximum bytes of all bodies buffered at the same time.
 const ALL: usize = 256 << 20;
-/// A body that has not arrived by then is passed on as it comes.
+/// Maximum time to buffer a body; a slower one is streamed through.
 const ARRIVAL: Duration = Duration::from_secs(60);
-/// How long a body waits for room.
+/// How long a body waits for free memory.
 const ROOM: Duration = Duration::from_secs(5);
 
-/// Memory for bodies, in KiB.
+/// Permits for buffered bodies, one per KiB.
 pub struct BodyBudget(Arc<Semaphore>);
 
 impl Default for BodyBudget {
@@ -30,11 +30,11 @@ impl Default for BodyBudget {
     }
 }
 
-/// A body that was gathered, or not.
+/// A body that was buffered, or not.
 pub enum Gathered {
-    /// All of it, and the room that it takes.
+    /// The whole body, and the permit for its memory.
     Whole(Bytes, OwnedSemaphorePermit),
-    /// It is too large, too slow or there is no room: what came and what comes.
+    /// Too large, too slow, or no memory left: what has arrived, followed by the rest of the stream.
     Streamed(Body),
 }
 
@@ -55,7 +55,7 @@ impl BodyBudget {
         while size <= LARGEST {
             match timeout_at(until, body.frame()).await {
                 Ok(Some(Ok(frame))) => {
-                    // Trailers are the connection's.
+                    // Trailers are dropped: they belong to the connection.
                     if let Ok(data) = frame.into_data() {
                         size += data.len();
                         pieces.push(data);
@@ -65,7 +65,7 @@ impl BodyBudget {
                     drop(permit.split(kib.saturating_sub(size.div_ceil(1024).max(1))));
                     return Gathered::Whole(joined(pieces), permit);
                 }
-                // The one who broke off gets what breaks off.
+                // The client broke off: pass on the broken stream.
                 Ok(Some(Err(error))) => {
                     let pieces = pieces.into_iter().map(Ok).chain(std::iter::once(Err(error)));
                     return Gathered::Streamed(Body::from_stream(stream::iter(pieces)));
@@ -85,7 +85,7 @@ fn joined(mut pieces: Vec<Bytes>) -> Bytes {
     pieces.concat().into()
 }
 
-/// How a body is compressed, as far as it can be looked into.
+/// The compressions that can be inspected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Coding {
     Plain,
@@ -94,7 +94,7 @@ pub enum Coding {
 }
 
 impl Coding {
-    /// What the headers say; nothing for a coding that is not known, or several.
+    /// The coding in the headers; `None` if unknown, or if there are several.
     pub fn of(headers: &HeaderMap) -> Option<Self> {
         let mut all = headers.get_all(CONTENT_ENCODING).iter();
         let coding = match (all.next(), all.next()) {
@@ -110,7 +110,7 @@ impl Coding {
         }
     }
 
-    /// The text that was compressed; nothing if it is none, or larger than [`LARGEST`].
+    /// The decompressed text; `None` if it is not UTF-8, or larger than [`LARGEST`].
     pub fn text(self, body: &[u8]) -> Option<String> {
         let mut out = Vec::new();
         let limit = LARGEST as u64 + 1;

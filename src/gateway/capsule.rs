@@ -1,5 +1,6 @@
-//! The `encrypted_content` of a compaction item of ours: the summary itself, compressed, signed with a key of this
-//! machine and bound to its owner. Anybody who has it can read it: it is in the session beside the conversation.
+//! Capsules: the `encrypted_content` of our compaction items. A capsule is the summary, compressed, signed
+//! with a key of this machine and bound to its owner. It is not secret: it is stored in the session next to
+//! the conversation.
 
 use std::io::Read;
 use std::path::Path;
@@ -13,7 +14,7 @@ use history::error::{Error, ErrorKind, Result};
 
 pub use crate::agents::gateway::CAPSULE as MARK;
 
-/// A longer summary is not opened: a compressed text may claim any size.
+/// Maximum size of an opened summary, in bytes: a compressed text may expand to any size.
 const LARGEST: u64 = 16 << 20;
 const KEY: usize = 32;
 
@@ -21,10 +22,10 @@ const KEY: usize = 32;
 pub struct CapsuleKey(hmac::Key);
 
 impl CapsuleKey {
-    /// The key in this folder, made on first use and readable by its owner alone.
+    /// Opens the key in this folder; created on first use, readable only by its owner.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] if it can be neither read nor made; [`ErrorKind::Store`] if it is not a key.
+    /// [`ErrorKind::Io`] if it cannot be read or created; [`ErrorKind::Store`] if the file is not a key.
     pub fn open(folder: &Path) -> Result<Self> {
         let path = folder.join("gateway.key");
         let fail =
@@ -35,7 +36,7 @@ impl CapsuleKey {
             SystemRandom::new()
                 .fill(&mut fresh)
                 .map_err(|_| Error::new(ErrorKind::Io, "making the gateway's key: no random bytes"))?;
-            // The first one wins: gateways that start at once sign with the same key.
+            // The first one wins, so gateways started at the same time use the same key.
             match crate::files::create(&path, &fresh, &path) {
                 Err(error) if error.kind() != ErrorKind::Refused => return Err(error),
                 Ok(()) | Err(_) => {}
@@ -52,8 +53,8 @@ impl CapsuleKey {
         Ok(Self(hmac::Key::new(hmac::HMAC_SHA256, &bytes)))
     }
 
-    /// A summary as a capsule of this owner. It names the archived original, if the summary does: so a compaction is
-    /// found again in a session without opening it.
+    /// Makes a capsule for this owner. It contains the archived original's handle in plain text, if the
+    /// summary names one, so that `undo` finds a compaction without opening it.
     pub fn seal(&self, owner: &str, summary: &str) -> Result<String> {
         let content = zstd::encode_all(summary.as_bytes(), 3)
             .map_err(|error| Error::new(ErrorKind::Io, "compressing a summary").because(error))?;
@@ -86,7 +87,7 @@ impl CapsuleKey {
     }
 }
 
-/// What is signed: lengths in front, so that no other owner, handle and content give the same bytes.
+/// The signed bytes. Lengths come first, so that different fields never give the same bytes.
 fn signed(owner: &str, handle: &str, content: &[u8]) -> Vec<u8> {
     let len = |it: &str| (it.len() as u64).to_le_bytes();
     [MARK.as_bytes(), &len(owner), &len(handle), owner.as_bytes(), handle.as_bytes(), content].concat()
@@ -105,7 +106,7 @@ mod tests {
         let capsule = key.seal("anna", &text).unwrap();
         assert!(capsule.starts_with(&format!("{MARK}0a1b2c3d4e.")) && capsule.is_ascii());
         assert_eq!(key.open_capsule("anna", &capsule).unwrap(), text);
-        // The same key, read again.
+        // A second instance reads the same key.
         assert_eq!(CapsuleKey::open(folder.path()).unwrap().open_capsule("anna", &capsule).unwrap(), text);
         let other = tempfile::tempdir().unwrap();
         let other = CapsuleKey::open(other.path()).unwrap();
@@ -113,7 +114,7 @@ mod tests {
         for owner in ["ben", "", "ann", "anna "] {
             assert_eq!(key.open_capsule(owner, &capsule).unwrap_err().kind(), ErrorKind::Refused);
         }
-        // No byte of it may be another.
+        // No changed byte is accepted.
         for at in 0..capsule.len() {
             let mut forged = capsule.clone().into_bytes();
             forged[at] = if forged[at] == b'A' { b'B' } else { b'A' };

@@ -1,15 +1,16 @@
-//! The gateway: a base URL between an agent and its provider. Every request passes through unchanged; only one that
-//! asks for a compaction is answered here, and only a capsule of ours is changed on its way.
+//! The gateway: a base URL between an agent and its provider. Requests pass through unchanged, except that
+//! compaction requests are answered here, and capsules of ours are replaced by the summaries in them.
 //!
 //! ```text
 //!  request ─▶ recognise ─┬─ no compaction ──────────────▶ proxy ─▶ provider
 //!                        ├─ a capsule of ours: opened ──▶ proxy
 //!                        └─ a compaction ─▶ engine ─┬─▶ answer
-//!                                                   └─ failed, late ─▶ proxy: the agent gets its own compaction
+//!                                                   └─ failed, late ─▶ proxy: the agent compacts by itself
 //! ```
 //!
-//! **Invariants.** No request is altered but for our capsules, none is sent twice. Nothing of a request is kept but the
-//! archived conversation of a compaction. A capsule is opened for its owner alone. Memory is bounded whatever comes.
+//! **Invariants.** Only our capsules are changed in a request, and no request is sent twice. Nothing of a
+//! request is kept except the archived conversation of a compaction. A capsule is opened only for its owner.
+//! Memory is bounded for any input.
 
 mod answer;
 mod body;
@@ -39,43 +40,43 @@ use proxy::Upstream;
 use recognise::{ApiRoute, AskedBy};
 use sessions::Format;
 
-/// A compaction that takes longer is left to the agent.
+/// Maximum time for a compaction; after that the agent compacts by itself.
 const LIMIT: Duration = Duration::from_secs(15);
-/// How long a provider may take to refuse a websocket.
+/// Maximum time for the provider to refuse a websocket.
 const UPGRADE_LIMIT: Duration = Duration::from_secs(2);
-/// Compactions, and bodies that are decompressed or read as JSON, at the same time.
+/// Maximum concurrent compactions, and maximum bodies parsed at the same time.
 const AT_ONCE: usize = 4;
-/// The name of the endpoint in the log of compactions.
+/// The client's name in the seat log for requests to `…/compact`.
 const NAME: &str = "gateway";
 
-/// An engine for the calls of an owner.
+/// Makes an engine for an owner's calls.
 pub type Engines = Arc<dyn Fn(&str) -> Result<Engine> + Send + Sync>;
 
 #[derive(Debug, Clone)]
 pub struct GatewayCaller {
-    /// Whose archive and capsules these are.
+    /// The owner of the archive and capsules.
     pub owner: String,
-    /// It is the user of this machine: the sessions that lie here are theirs.
+    /// Whether the caller is this machine's user, who owns the sessions stored here.
     pub local: bool,
-    /// `Authorization` held a token of ours, which no provider may see.
+    /// Whether `Authorization` contains a token of ours, which no provider may see.
     pub own_token: bool,
 }
 
-/// What answers on the paths of a provider.
+/// Answers or forwards requests to a provider's paths.
 pub struct Gateway {
     upstream: Option<Upstream>,
     key: Option<CapsuleKey>,
     engines: Engines,
-    /// Where the log of compactions lies.
+    /// The folder of the seat log.
     folder: PathBuf,
     room: BodyBudget,
     compacting: Arc<Semaphore>,
     reading: Arc<Semaphore>,
 }
 
-/// What was seen in a body.
+/// What inspecting a body found.
 struct Inspected {
-    /// The body with our capsules opened, if there were any.
+    /// The body with our capsules replaced by summaries, if there are any.
     expanded: Option<String>,
     ask: Option<CompactionAsk>,
 }
@@ -88,10 +89,10 @@ struct CompactionAsk {
 }
 
 impl Gateway {
-    /// A gateway. Without an upstream only the paths that end in `/compact` are answered.
+    /// Without an upstream, only paths that end in `/compact` are answered.
     pub fn new(upstream: Option<&str>, folder: PathBuf, engines: Engines) -> Result<Self> {
         let upstream = upstream.map(Upstream::new).transpose()?;
-        // Only what comes back from a provider's client can hold a capsule.
+        // Without an upstream no capsules are created, so none can come back.
         let key = upstream.as_ref().map(|_| CapsuleKey::open(&folder)).transpose()?;
         Ok(Self {
             upstream,
@@ -104,7 +105,7 @@ impl Gateway {
         })
     }
 
-    /// The host that requests are passed on to.
+    /// The host to which requests are forwarded.
     pub fn host(&self) -> Option<&str> {
         self.upstream.as_ref().map(Upstream::host)
     }
@@ -139,9 +140,9 @@ impl Gateway {
         self.pass(&caller, with_body(parts, bytes, expanded)).await
     }
 
-    /// Refuses a websocket, so that its client takes HTTP at once (Codex 0.169; after 404 it tries for seven seconds).
-    /// The provider sees the request without the header that would switch the connection; its own refusal is passed
-    /// back.
+    /// Refuses a websocket, so that the client switches to HTTP at once (Codex 0.169; after a 404 it retries
+    /// for seven seconds). The provider gets the request without the `Connection` header that asks for the
+    /// upgrade; if it refuses, its own response is returned.
     async fn without_upgrade(&self, caller: &GatewayCaller, request: Request<Body>) -> Response<Body> {
         if self.upstream.is_some()
             && let Ok(answer) = timeout(UPGRADE_LIMIT, self.pass(caller, request)).await
@@ -167,10 +168,10 @@ impl Gateway {
         upstream.pass(request).await
     }
 
-    /// Looks into a body. `None`: there is nothing for us in it.
+    /// Inspects a body. `None`: nothing in it concerns us.
     ///
     /// # Errors
-    /// [`ErrorKind::Refused`] for a capsule with our mark that is not the caller's.
+    /// [`ErrorKind::Refused`] for a capsule with our prefix that does not belong to the caller.
     async fn inspect_body(
         self: &Arc<Self>,
         caller: &GatewayCaller,
@@ -219,7 +220,8 @@ impl Gateway {
         Ok(Some(Inspected { expanded, ask }))
     }
 
-    /// Compacts. A failure is in the log, and the agent compacts by itself.
+    /// Compacts and logs the result. After an error the request is forwarded, so that the agent's own
+    /// compaction runs.
     async fn compact(
         self: &Arc<Self>,
         caller: &GatewayCaller,
@@ -275,8 +277,8 @@ impl Gateway {
     }
 }
 
-/// Does work on a thread of its own, if there is room, and gives it up after a time. It then goes on alone, and keeps
-/// its place until it ends.
+/// Runs `work` on a blocking thread as soon as a permit is free, and returns an error after `limit`. The work
+/// itself then continues and keeps its permit until it ends.
 async fn within<T: Send + 'static>(
     limit: Duration,
     places: Arc<Semaphore>,
@@ -295,7 +297,7 @@ async fn within<T: Send + 'static>(
     timeout(limit, done).await.unwrap_or_else(|_| Err(late()))
 }
 
-/// The request unchanged, or with another body.
+/// The request unchanged, or with its body replaced.
 fn with_body(mut parts: Parts, bytes: Bytes, expanded: Option<String>) -> Request<Body> {
     let Some(text) = expanded else { return Request::from_parts(parts, Body::from(bytes)) };
     parts.headers.remove(CONTENT_ENCODING);
@@ -303,7 +305,7 @@ fn with_body(mut parts: Parts, bytes: Bytes, expanded: Option<String>) -> Reques
     Request::from_parts(parts, Body::from(text))
 }
 
-/// The session that a request of Codex belongs to (0.169; older ones by other names).
+/// The session id in the headers of a Codex request (0.169; older versions use other names).
 fn thread(headers: &HeaderMap) -> Option<String> {
     let names = ["thread-id", "session-id", "session_id", "conversation_id"];
     let found = names.iter().find_map(|it| headers.get(*it))?.to_str().ok()?;

@@ -1,5 +1,5 @@
-//! Passes a request on and its answer back as they come: bodies, statuses, headers and their spelling. Only what
-//! belongs to the one connection (RFC 9110, 7.6.1) stays here. Nothing of either is kept or logged.
+//! Forwards requests, and returns the responses as they come: bodies, statuses, headers and their case. Only
+//! hop-by-hop headers (RFC 9110, 7.6.1) are removed. Nothing of either is kept or logged.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,10 +19,11 @@ use history::error::{Error, ErrorKind, Result};
 
 /// Maximum time to connect.
 const CONNECT: Duration = Duration::from_secs(10);
-/// Idle time after which a connection is closed: before the provider closes it.
+/// Idle time after which we close a connection, before the provider does.
 const IDLE: Duration = Duration::from_secs(15);
 
-/// Headers of one connection. `Upgrade` means nothing without the `Connection` that names it (RFC 9110, 7.8).
+/// Hop-by-hop headers. `Upgrade` may stay: without a `Connection` header that names it, it has no effect (RFC
+/// 9110, 7.8).
 const HOP: [HeaderName; 7] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -33,18 +34,18 @@ const HOP: [HeaderName; 7] = [
     header::TRANSFER_ENCODING,
 ];
 
-/// Where requests are passed on to.
+/// The provider to which requests are forwarded.
 pub struct Upstream {
     scheme: Scheme,
     authority: Authority,
-    /// In front of every path, without a slash at its end.
+    /// Put before every path; has no trailing slash.
     prefix: String,
     client: Client<HttpsConnector<HttpConnector>, Body>,
 }
 
 impl Upstream {
     /// # Errors
-    /// [`ErrorKind::Arguments`] for what is no plain `http` or `https` address.
+    /// [`ErrorKind::Arguments`] for anything but a plain `http` or `https` address.
     pub fn new(url: &str) -> Result<Self> {
         let wrong = |found: &str| {
             let what =
@@ -59,7 +60,7 @@ impl Upstream {
         if scheme != Scheme::HTTP && scheme != Scheme::HTTPS {
             return Err(wrong("another scheme"));
         }
-        // Neither is shown: they may hold a secret.
+        // The message must not show them: they may contain a secret.
         if authority.as_str().contains('@')
             || parts.path_and_query.as_ref().is_some_and(|it| it.query().is_some())
         {
@@ -76,7 +77,7 @@ impl Upstream {
                 Error::new(ErrorKind::Io, "reading this system's certificates").because(error)
             })?
         } else {
-            // No TLS, no certificates.
+            // Without TLS no certificates are needed.
             let roots = rustls::RootCertStore::empty();
             rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth()
         };
@@ -84,7 +85,7 @@ impl Upstream {
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(CONNECT));
         tcp.enforce_http(false);
-        // A provider that speaks HTTP/2 alone says so in the handshake.
+        // A provider that only supports HTTP/2 then fails in the handshake.
         tls.alpn_protocols = vec![b"http/1.1".to_vec()];
         let connector = HttpsConnector::from((tcp, Arc::new(tls)));
         let client = Client::builder(TokioExecutor::new())
@@ -95,12 +96,12 @@ impl Upstream {
         Ok(Self { scheme, authority, prefix, client })
     }
 
-    /// Its host, to be shown.
+    /// The host, for display.
     pub fn host(&self) -> &str {
         self.authority.as_str()
     }
 
-    /// Passes a request on; the answer, whose body comes as it is sent.
+    /// Forwards a request; returns the response, whose body is streamed.
     pub async fn pass(&self, mut request: Request<Body>) -> Response<Body> {
         let path = request.uri().path_and_query().map_or("/", PathAndQuery::as_str);
         let uri = Uri::builder()
@@ -116,7 +117,7 @@ impl Upstream {
         *request.version_mut() = Version::HTTP_11;
         let headers = request.headers_mut();
         without_hop(headers);
-        // The client of this request put our address there.
+        // It names our own address.
         headers.remove(header::HOST);
         match self.client.request(request).await {
             Ok(mut response) => {
@@ -133,7 +134,7 @@ impl Upstream {
     }
 }
 
-/// Takes out what belongs to one connection, and what its `Connection` names.
+/// Removes hop-by-hop headers, and those that `Connection` names.
 fn without_hop(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(header::CONNECTION)
@@ -148,7 +149,7 @@ fn without_hop(headers: &mut HeaderMap) {
     }
 }
 
-/// What can be done about an error that a setting causes.
+/// Advice for an error that a setting causes.
 fn advice(error: &(dyn std::error::Error + 'static)) -> &'static str {
     let mut causes = std::iter::successors(Some(error), |it| it.source());
     let other_protocol =
@@ -163,7 +164,7 @@ fn advice(error: &(dyn std::error::Error + 'static)) -> &'static str {
     }
 }
 
-/// An error with its causes. hyper's name no header and no body.
+/// An error with its causes. hyper's messages contain no headers or bodies.
 fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |it| it.source());
     causes.fold(error.to_string(), |all, it| format!("{all}: {it}"))
@@ -176,7 +177,7 @@ mod tests {
     #[test]
     fn an_upstream_is_a_plain_address() {
         for url in ["http://127.0.0.1:1", "https://api.openai.com", "http://host:80/prefix/"] {
-            // A system without certificates has no https.
+            // Without system certificates, https fails.
             if let Err(error) = Upstream::new(url) {
                 assert!(url.starts_with("https") && error.kind() == ErrorKind::Io, "{error}");
             }

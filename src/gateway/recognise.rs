@@ -1,5 +1,5 @@
-//! What a request to the Responses API asks for, told by the last item of its input (Codex 0.169), and the bytes of its
-//! items, so that only those that are ours are changed.
+//! Recognizes compaction requests to the Responses API by the last item of the input (Codex 0.169), and
+//! locates the items in the body, so that only our own are changed.
 
 use std::ops::Range;
 
@@ -10,32 +10,32 @@ use history::error::Result;
 use sessions::Format;
 use sessions::parse::raw::{Fields, place};
 
-/// How Codex begins the prompt of a local compaction.
+/// The start of Codex's prompt for a local compaction.
 const PROMPT: &str = "You are performing a CONTEXT CHECKPOINT COMPACTION";
-/// The last item of a remote compaction.
+/// The type of the last item in a request for a remote compaction.
 const TRIGGER: &str = "compaction_trigger";
-/// Items whose `encrypted_content` stands for a conversation.
+/// Types of items whose `encrypted_content` replaces a conversation.
 const CAPSULES: [&str; 3] = ["compaction", "compaction_summary", "context_compaction"];
-/// A last item that is longer asks for no compaction: bytes.
+/// Maximum size, in bytes, of a last item that asks for a compaction.
 const LONGEST_PROMPT: usize = 64 << 10;
 
 /// A way to ask for a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AskedBy {
-    /// A prompt that asks the model for a summary: the answer is a text.
+    /// A prompt asks the model for a summary: the reply is a text.
     Prompt,
-    /// An item that asks the provider for one: the answer is one item.
+    /// An item asks the provider for a compaction: the reply is one item.
     Trigger,
-    /// `POST …/compact`: the answer is a list of items or messages.
+    /// `POST …/compact`: the reply is a list of items or messages.
     Compact(Format),
 }
 
-/// The endpoints that are looked into.
+/// The endpoints whose requests are inspected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApiRoute {
     /// `POST …/responses`.
     Responses,
-    /// `POST …/compact` behind the path of an API, whose messages come and go.
+    /// `POST …/compact` after the path of an API, whose messages are received and returned.
     Compact(Format),
 }
 
@@ -53,24 +53,24 @@ impl ApiRoute {
     }
 }
 
-/// Whether a body could hold something for us: a look without reading it as JSON.
+/// Whether a body may contain a capsule or a compaction request: a quick search before parsing.
 pub fn may_concern_us(body: &[u8]) -> bool {
     [MARK, TRIGGER, PROMPT].iter().any(|it| memchr::memmem::find(body, it.as_bytes()).is_some())
 }
 
 #[derive(Debug)]
 pub struct RecognisedRequest {
-    /// The compaction it asks for, if it does.
+    /// How it asks for a compaction, if it does.
     pub asked: Option<AskedBy>,
-    /// Whether the answer is to come as events.
+    /// Whether the response is to be streamed as events.
     pub stream: bool,
     pub model: Option<String>,
-    /// Where each item of the input stands in the body.
+    /// The byte range of each input item in the body.
     items: Vec<Range<usize>>,
 }
 
 impl RecognisedRequest {
-    /// Reads a body. `None` for what is no request with a list of items or messages: it is passed on as it is.
+    /// Parses a body. `None` if it has no list of items or messages: then it is forwarded unchanged.
     pub fn read(body: &str, endpoint: ApiRoute) -> Option<Self> {
         let read = Fields::of(body)?;
         let items = read.list(match endpoint {
@@ -86,16 +86,16 @@ impl RecognisedRequest {
         Some(Self { asked, stream: read.get("stream") == Some("true"), model: read.text("model"), items })
     }
 
-    /// The body with every capsule of ours as a user message; nothing if there is none.
+    /// The body with each of our capsules replaced by a user message; `None` if there are none.
     ///
     /// # Errors
-    /// What `open` says of a capsule that bears our mark.
+    /// What `open` returns for a capsule with our prefix.
     pub fn expanded(&self, body: &str, open: &dyn Fn(&str) -> Result<String>) -> Result<Option<String>> {
         let edits = opened(body, &self.items, open)?;
         Ok((!edits.is_empty()).then(|| history::edited(body, edits)))
     }
 
-    /// The conversation as a JSON array: the items without the one that asks.
+    /// The conversation as a JSON array, without the item that asks for the compaction.
     pub fn conversation(&self, body: &str) -> Vec<u8> {
         let end = match self.asked {
             Some(AskedBy::Prompt | AskedBy::Trigger) => self.items.len() - 1,
@@ -106,8 +106,8 @@ impl RecognisedRequest {
     }
 }
 
-/// Whether an item asks for a compaction. A prompt does so only where the model gets no tools: a user may write
-/// anything.
+/// How an item asks for a compaction. A prompt counts only if the request has no tools: otherwise a user may
+/// have written it.
 fn asked_by(item: &str, no_tools: bool) -> Option<AskedBy> {
     if item.len() > LONGEST_PROMPT {
         return None;
@@ -121,7 +121,7 @@ fn asked_by(item: &str, no_tools: bool) -> Option<AskedBy> {
     (is_message && item["role"] == "user" && no_tools && text.starts_with(PROMPT)).then_some(AskedBy::Prompt)
 }
 
-/// The items of a text that are capsules of ours, each with the user message that takes its place.
+/// The ranges of items that are our capsules, each with the user message that replaces it.
 pub fn opened(
     text: &str,
     items: &[Range<usize>],

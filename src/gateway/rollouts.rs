@@ -1,4 +1,5 @@
-//! Sessions of Codex that hold capsules: without the gateway no provider can read them, so leaving it opens them.
+//! Codex sessions that contain capsules. Without the gateway no provider can read them, so `uninstall`
+//! replaces them by their summaries.
 
 use std::path::Path;
 
@@ -8,7 +9,7 @@ use crate::agents::{self, Env, FoundSession, gateway};
 use history::error::{Error, ErrorKind, Result};
 use sessions::agents::codex::framed_summary;
 
-/// The sessions that hold a capsule of ours.
+/// The sessions that contain a capsule of ours.
 pub fn holding(env: &Env) -> Vec<FoundSession> {
     let mut found = agents::list(env, Some(gateway::AGENT), None);
     found.retain(|it| std::fs::read(&it.path).is_ok_and(|it| holds(&it)));
@@ -19,10 +20,10 @@ fn holds(bytes: &[u8]) -> bool {
     memchr::memmem::find(bytes, format!("\"{MARK}").as_bytes()).is_some()
 }
 
-/// Opens the capsules of a session where they stand; how many.
+/// Replaces the capsules in a session by their summaries; returns how many.
 ///
 /// # Errors
-/// [`ErrorKind::Live`] while Codex writes it; [`ErrorKind::Refused`] if one is not the owner's.
+/// [`ErrorKind::Live`] while Codex writes the session; [`ErrorKind::Refused`] for another owner's capsule.
 pub fn open(env: &Env, session: &FoundSession, folder: &Path, owner: &str) -> Result<usize> {
     let _claim = gateway::AGENT.lock(env, &session.id)?;
     let path = &session.path;
@@ -38,8 +39,8 @@ pub fn open(env: &Env, session: &FoundSession, folder: &Path, owner: &str) -> Re
     Ok(count)
 }
 
-/// A rollout with each capsule as a user message that Codex takes for injected context, so that its own next compaction
-/// does not keep it as the user's words; everything else byte by byte.
+/// Replaces each capsule in a rollout by a user message that Codex takes for injected context, so that its
+/// next compaction does not keep it as the user's words. All other bytes stay.
 fn opened(text: &str, open: &dyn Fn(&str) -> Result<String>) -> Result<(String, usize)> {
     let mut out = String::with_capacity(text.len());
     let mut count = 0;

@@ -1,4 +1,4 @@
-//! One request to a provider: sent, streamed, bounded in time and size. Dropping the future closes the connection.
+//! One request to a provider: streamed, limited in time and size. Dropping the future closes the connection.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -15,13 +15,13 @@ use history::error::{Error, ErrorKind, Result};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestLimits {
-    /// Until the connection stands.
+    /// Time to connect.
     pub connect: Duration,
-    /// Without a byte from the provider. Local servers say nothing while they read a long prompt.
+    /// Time without a byte from the provider. Local servers are silent while they process a long prompt.
     pub idle: Duration,
-    /// From the first byte sent to the last received.
+    /// Time for the whole request and response.
     pub total: Duration,
-    /// Bytes of an answer, its framing included.
+    /// Maximum bytes of a response, including SSE framing.
     pub bytes: usize,
 }
 
@@ -31,30 +31,30 @@ impl Default for RequestLimits {
             connect: Duration::from_secs(10),
             idle: Duration::from_secs(60),
             total: Duration::from_secs(180),
-            // Framing takes some 200 bytes a token; this is far beyond any summary.
+            // SSE framing takes about 200 bytes per token; this is far more than any summary needs.
             bytes: 16 << 20,
         }
     }
 }
 
-/// As much of an error's body as is read.
+/// Maximum bytes read of an error's body.
 const ERROR_BYTES: usize = 64 << 10;
 
-/// Whether an address is one of this machine.
+/// Whether a URL points to this machine.
 pub(crate) fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let ip = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
     host == "localhost" || ip.is_ok_and(|it| it.is_loopback())
 }
 
-/// Has rustls encrypt with `ring`, before the first connection.
+/// Makes `ring` the crypto provider of rustls; call before the first connection.
 pub(crate) fn use_ring() {
-    // It fails only where the same one is installed already.
+    // Fails only if it is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-/// A client of one server. Redirects are refused: what we send does not follow them. `is_here`: a server of this
-/// machine, which no proxy leads to.
+/// A client for one server. Redirects are refused, so that nothing is sent elsewhere. `is_here`: the server
+/// is on this machine, so no proxy is used.
 pub(crate) fn client(is_here: bool) -> ClientBuilder {
     use_ring();
     let client = Client::builder()
@@ -63,13 +63,13 @@ pub(crate) fn client(is_here: bool) -> ClientBuilder {
     if is_here { client.no_proxy() } else { client }
 }
 
-/// A runtime of the calling thread. `doing`: what for.
+/// A single-threaded runtime. `doing`: its purpose, for an error.
 pub(crate) fn runtime(doing: &str) -> Result<Runtime> {
     let runtime = Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| Error::new(ErrorKind::Io, doing).because(error))
 }
 
-/// A way to one provider.
+/// A connection to one provider.
 pub struct Http {
     client: Client,
     endpoint: Endpoint,
@@ -85,7 +85,7 @@ impl Http {
         Ok(Self { client, endpoint, limits })
     }
 
-    /// Sends an ask and reads the answer; `seen` gets the characters that are there.
+    /// Sends a request and reads the reply; `seen` gets the number of characters received so far.
     pub async fn send(&self, ask: &ModelRequest, seen: &dyn Fn(usize)) -> Result<Reply, Failure> {
         let until = Instant::now() + self.limits.total;
         self.in_time(async {
@@ -96,7 +96,7 @@ impl Http {
         .await
     }
 
-    /// What comes of a request, if it comes in time; without the key in it.
+    /// Runs a request with the total time limit, and removes the key from its error.
     async fn in_time<T>(&self, request: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
         match timeout(self.limits.total, request).await {
             Ok(result) => result.map_err(|it| it.without(self.endpoint.key.as_ref())),
@@ -104,7 +104,7 @@ impl Http {
         }
     }
 
-    /// Has messages counted; tokens.
+    /// Has the provider count the tokens of messages.
     pub async fn count(&self, messages: Value) -> Result<u64, Failure> {
         let Some(url) = self.endpoint.count_url() else {
             return Err(Failure::new(FailureCause::NotFound, "this API has no endpoint that counts"));
@@ -123,7 +123,7 @@ impl Http {
         .await
     }
 
-    /// Sends a body; the response, if it is one of success.
+    /// Sends a body; returns the response if its status is 200.
     async fn post(&self, url: String, accept: &'static str, body: &Value) -> Result<Response, Failure> {
         let body = serde_json::to_vec(body)
             .map_err(|error| Failure::new(FailureCause::Request, error.to_string()))?;
@@ -147,7 +147,7 @@ impl Http {
         if status.is_redirection() {
             let to =
                 response.headers().get(header::LOCATION).and_then(|it| it.to_str().ok()).unwrap_or_default();
-            // Without its query, which may hold anything.
+            // Without the query, which may contain anything.
             let to = shown(to.split(['?', '#']).next().unwrap_or_default());
             return Err(Failure {
                 status: Some(status.as_u16()),
@@ -167,7 +167,7 @@ impl Http {
         let status = response.status().as_u16();
         let headers = response.headers().clone();
         let mut body = Vec::new();
-        // What cannot be read of an error is not worth another one.
+        // Errors while reading an error's body are ignored.
         while body.len() < ERROR_BYTES
             && let Ok(Ok(Some(piece))) = timeout(self.limits.idle, response.chunk()).await
         {
@@ -202,7 +202,7 @@ impl Http {
         loop {
             let piece = match timeout(self.limits.idle.min(until - Instant::now()), response.chunk()).await {
                 Ok(Ok(piece)) => piece,
-                // What is complete is complete, however the connection ends.
+                // If the reply is complete, it does not matter how the connection ends.
                 _ if draft.finished => None,
                 Ok(Err(error)) => return Err(cut(&draft, &broken(error).found)),
                 Err(_) if Instant::now() >= until => return Err(self.incomplete()),
@@ -265,7 +265,7 @@ fn cut(draft: &PartialReply, how: &str) -> Failure {
     )
 }
 
-/// What broke between us and the provider. The URL is left out: it may hold a password.
+/// A connection error. The URL is left out: it may contain a password.
 fn broken(error: reqwest::Error) -> Failure {
     let error = error.without_url();
     let mut words = vec![error.to_string()];
@@ -303,7 +303,7 @@ fn read_event(endpoint: &Endpoint, draft: &mut PartialReply, data: &[u8]) -> Res
     endpoint.event(draft, &value)
 }
 
-/// A body that is not streamed: one answer, or all chunks in an array.
+/// Reads a body that is not streamed: one reply, or an array of all chunks.
 fn read_whole(endpoint: &Endpoint, draft: &mut PartialReply, body: &[u8]) -> Result<(), Failure> {
     match serde_json::from_slice(body) {
         Ok(Value::Array(all)) => all.iter().try_for_each(|it| endpoint.event(draft, it)),

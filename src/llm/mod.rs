@@ -1,4 +1,4 @@
-//! Models over HTTP: what the dialogue of [`compaction::summary`] asks for is sent, and what it cost.
+//! Models over HTTP: sends the requests of the dialogue in [`compaction::summary`], and predicts their cost.
 
 pub mod http;
 pub mod price;

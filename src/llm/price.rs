@@ -1,45 +1,45 @@
-//! Which of two forms of asking for a summary is cheaper. Pure.
+//! Predicts which of two forms of a summary request is cheaper. Pure.
 
 use cost::Price;
 use history::Usage;
 
-/// How a request can be built.
+/// The two forms of a summary request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestForm {
-    /// With a prompt of our own and the conversation as text.
+    /// Our own prompt, with the conversation as text.
     Own,
-    /// Behind the session's own request, which the provider has in its cache.
+    /// The session's own request, which the provider has in its cache, with an instruction appended.
     Prefix,
 }
 
-/// What a summary will cost, in both forms, as far as they are possible.
+/// The predicted cost of a summary in both forms.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Predicted {
-    /// US dollars with our own prompt.
+    /// US dollars with [`RequestForm::Own`].
     pub own: f64,
-    /// US dollars behind the session's own request; nothing where that cannot be built.
+    /// US dollars with [`RequestForm::Prefix`]; `None` if that request cannot be built.
     pub prefix: Option<f64>,
     pub form: RequestForm,
-    /// Turns of the session after which what the shorter context saves has paid for it; nothing if never.
+    /// Turns after which the smaller context has saved the cost of the summary; `None` if never or unknown.
     pub pays_after: Option<u64>,
 }
 
-/// What is known before asking.
+/// Input of the prediction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestSizes {
     /// Tokens sent with our own prompt.
     pub own: u64,
-    /// Tokens of the session's own request, and whether its cache can be expected to be warm.
+    /// Tokens of the session's own request, and whether its cache is expected to be warm.
     pub prefix: Option<(u64, bool)>,
     /// Tokens of the summary.
     pub output: u64,
-    /// Tokens of the context that go with every later turn, less what they are now.
+    /// Tokens by which the compaction reduces the context of every later turn.
     pub saved: u64,
-    /// Tokens after the compaction that no cache has any more: written anew once.
+    /// Tokens after the compaction that are no longer cached, and must be written to the cache once.
     pub rewritten: u64,
 }
 
-/// Predicts. `session`: the price of the model that the session runs on, whose turns become cheaper, if it is known.
+/// `session`: the price of the session's own model, whose turns become cheaper, if known.
 pub fn predict(summarizer: &Price, session: Option<&Price>, sizes: &RequestSizes) -> Predicted {
     let none = Usage::default();
     let cost = |price: &Price, it: Usage| price.rates(it.sent()).unwrap_or(&price.rates).of(&it);
@@ -79,7 +79,7 @@ mod tests {
         let warm = predict(it, Some(it), &sizes);
         assert_eq!(warm.form, RequestForm::Prefix);
         assert!((warm.prefix.unwrap() - 0.02).abs() < 1e-9 && (warm.own - 0.07).abs() < 1e-9);
-        // 0.02 for the summary and 0.023 for writing the rest anew, 0.008 saved each turn.
+        // 0.02 for the summary, 0.023 for writing the rest to the cache; 0.008 saved per turn.
         assert_eq!(warm.pays_after, Some(6));
         let cold = predict(it, Some(it), &RequestSizes { prefix: Some((100_000, false)), ..sizes });
         assert_eq!(cold.form, RequestForm::Own);

@@ -1,4 +1,4 @@
-//! Carries a dialogue out: sends its requests, waits as long as it says, reports progress. The only place where a
+//! Runs a dialogue: sends its requests, waits as it demands, reports progress. The only place where a
 //! dialogue meets time.
 
 use std::future::Future;
@@ -16,19 +16,19 @@ use compaction::summary::model::{Endpoint, ModelRequest, Reply};
 use compaction::summary::request::SummaryRequest;
 use history::error::{Error, ErrorKind, Result};
 
-/// A future that is not sent to another thread.
+/// A future that need not be `Send`.
 pub type Local<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
-/// A request on its way.
+/// A pending request.
 pub type Sent<'a> = Local<'a, Result<Reply, Failure>>;
 
 /// Sends one model request and returns the reply.
 pub trait Transport {
-    /// Sends it; `seen` gets the characters of the answer that are there.
+    /// `seen` gets the number of characters received so far.
     fn send<'a>(&'a self, ask: &'a ModelRequest, seen: &'a dyn Fn(usize)) -> Sent<'a>;
 }
 
-/// Time, as far as a dialogue needs it.
+/// The clock of a dialogue.
 pub trait Clock {
     /// Milliseconds since the dialogue began.
     fn elapsed(&self) -> u64;
@@ -37,11 +37,11 @@ pub trait Clock {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
-    /// A request was sent: number of the part and about how many there are, if there are parts.
+    /// A request was sent; if there are several parts: the part's number, and about how many there are.
     Asking(Option<(usize, usize)>),
-    /// The model writes: characters so far, and seconds since the request was sent.
+    /// The model is writing: characters so far, and seconds since the request was sent.
     Writing(usize, u64),
-    /// It failed, and is tried again: why and when.
+    /// The request failed and will be retried: why and when.
     Waiting(String),
 }
 
@@ -59,15 +59,15 @@ impl Progress {
 
 pub type Tell = dyn Fn(&Progress) + Send + Sync;
 
-/// What a dialogue came to: the summary with notes, or why there is none; nothing if it was called off.
+/// The result of a dialogue: the summary with notes, or why there is none; `None` if it was cancelled.
 pub type Ended = Option<Result<(String, Vec<String>), GaveUp>>;
 
 /// Progress callback and cancellation of a dialogue.
 #[derive(Clone, Default)]
 pub struct Watch {
-    /// Gets what is going on, at least every two seconds.
+    /// Called at least every two seconds while a request is pending.
     pub progress: Option<Arc<Tell>>,
-    /// Calls it off: the request is stopped on the wire.
+    /// Cancels the dialogue and closes the pending request's connection.
     pub cancel: CancellationToken,
 }
 
@@ -88,7 +88,7 @@ impl Watch {
 /// Interval between progress reports.
 const TICK: Duration = Duration::from_secs(2);
 
-/// Carries a dialogue to its end. Nothing if it was called off.
+/// Runs a dialogue to its end; `None` if it was cancelled.
 pub async fn run(
     dialogue: &mut Dialogue,
     material: &SummaryRequest<'_>,
@@ -140,7 +140,7 @@ async fn reply(transport: &dyn Transport, ask: &ModelRequest, watch: &Watch) -> 
 #[derive(Clone)]
 pub struct Sampling(pub Arc<Sample>);
 
-/// Sends an ask and brings the answer.
+/// Sends a request and returns the reply.
 pub type Sample =
     dyn Fn(&ModelRequest) -> Pin<Box<dyn Future<Output = Result<Reply, Failure>> + Send>> + Send + Sync;
 
@@ -174,8 +174,7 @@ impl Clock for Wall {
     }
 }
 
-/// Carries a dialogue out, from a thread that may block. A transport that says nothing is cut off with the dialogue's
-/// time.
+/// Runs a dialogue, blocking this thread. The dialogue's total time limit also ends a silent transport.
 pub fn with_transport(
     dialogue: &mut Dialogue,
     material: &SummaryRequest<'_>,
@@ -194,7 +193,7 @@ pub fn with_transport(
     }))
 }
 
-/// Has messages counted by a provider, from a thread that may block.
+/// Has a provider count the tokens of messages, blocking this thread.
 pub fn count_tokens(messages: serde_json::Value, endpoint: &Endpoint, limits: RequestLimits) -> Result<u64> {
     let runtime = runtime("setting up to ask a provider")?;
     let http = Http::new(endpoint.clone(), limits)?;

@@ -1,14 +1,14 @@
-//! Counts for Prometheus.
+//! Prometheus metrics.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// How many and how long, by tool and outcome.
+/// Count and total duration of calls, by tool and outcome.
 type Calls = BTreeMap<(String, &'static str), (u64, Duration)>;
 
-/// What has happened since the start.
+/// Counters since the server's start.
 #[derive(Default)]
 pub(super) struct Metrics {
     calls: Mutex<Calls>,

@@ -3,13 +3,14 @@
 //! ```text
 //!  stdio ─────────┐
 //!  streamable HTTP ├─▶ Server (rmcp's handler) ─▶ tools ─▶ ServerState ─▶ Engine
-//!  HTTP+SSE ──────┘         prompts, resources              │ who may reach what, the store when it is first needed
+//!  HTTP+SSE ──────┘         prompts, resources              │ access rules; the store, opened on first use
 //! ```
 //!
-//! **Invariants.** Both protocol eras are spoken everywhere: the `initialize` handshake, and 2026-07-28 with
-//! `server/discover`. Nothing but MCP is written to standard output. A request that can be answered is answered: panics
-//! become results, lines that are too long or no JSON become errors. What the model could mend is a result with
-//! `isError`. Text and structured content say the same, since two clients show only the one and two only the other.
+//! **Invariants.** All transports speak both protocol eras: the `initialize` handshake, and 2026-07-28 with
+//! `server/discover`. Only MCP is written to standard output. Every request that can get a reply gets one:
+//! panics become results, lines that are too long or not JSON become errors. An error that the model can fix
+//! is a result with `isError`. Text and structured content are the same, since two clients show only one and
+//! two only the other.
 
 mod server_state;
 mod http;
@@ -27,14 +28,14 @@ pub use http::{HttpOptions, serve as serve_http, serve_with as serve_http_with};
 pub use server::Server;
 pub use stdio::serve as serve_stdio;
 
-/// Ends when the process is asked to end.
+/// Completes on a termination signal or Ctrl-C.
 async fn signal() {
     let interrupt = tokio::signal::ctrl_c();
     #[cfg(unix)]
     {
         let terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate());
         let Ok(mut terminate) = terminate else {
-            // Without a handler the signal ends the process at once, which is right too.
+            // Without a handler the signal kills the process, which is fine too.
             let _ = interrupt.await;
             return;
         };

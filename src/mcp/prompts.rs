@@ -1,8 +1,9 @@
-//! Prompts, which clients show as slash commands: ours, those with which the profiles ask for a summary, and the user's
-//! own files in the configuration directory.
+//! Prompts, which clients show as slash commands: our own, the profiles' prompts for a summary, and the
+//! user's files in the configuration directory.
 //!
-//! A file `prompts/NAME.md` may begin with `description` and `argument-hint` between two lines `---`; `$ARGUMENTS` in
-//! it stands for all that was typed, `$1` to `$9` for its words. That is what coding agents use for their own commands.
+//! A file `prompts/NAME.md` may begin with `description` and `argument-hint` between two lines `---`.
+//! `$ARGUMENTS` in its text stands for everything that was typed, `$1` to `$9` for single words: the format
+//! of coding agents' own commands.
 
 use crate::config::profiles::{self, BUILT_IN, prompt};
 use std::path::Path;
@@ -13,20 +14,20 @@ use regex::{Captures, Regex};
 use rmcp::model::{JsonObject, Prompt, PromptArgument, PromptMessage, Role};
 use serde_json::Value;
 
-/// A prompt file is read up to this size, in bytes.
+/// Maximum size of a prompt file, in bytes; larger ones are ignored.
 const LARGEST: u64 = 64 * 1024;
-/// More files are not listed.
+/// Maximum number of the user's prompts.
 const MOST: usize = 100;
-/// Where a prompt file takes what was typed.
+/// Placeholders in a prompt file.
 static PLACE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\$(ARGUMENTS|[1-9])").ok());
 
-/// A prompt of ours: its name, what it does, its argument, and its text.
+/// A built-in prompt.
 struct Own {
     name: &'static str,
     about: &'static str,
-    /// Name, what it is, whether it must be given.
+    /// Name, description, whether it is required.
     argument: Option<(&'static str, &'static str, bool)>,
-    /// The text; `{}` is where the argument goes.
+    /// The text with an argument, which replaces `{}`.
     with: &'static str,
     without: &'static str,
 }
@@ -60,17 +61,17 @@ const OWN: [Own; 3] = [
     },
 ];
 
-/// The prompt with which a profile asks for a summary, to be given to the model at work.
+/// A profile's prompt for a summary, to be used with the model of the running session.
 struct ProfilePrompt {
     name: String,
     profile: &'static str,
     text: String,
 }
 
-/// The argument of such a prompt.
+/// The argument of a [`ProfilePrompt`]: name and description.
 const FOCUS: (&str, &str) = ("focus", "What the summary should focus on");
 
-/// One a system, by the profile that is not of a version.
+/// One prompt per system, from its profile without `@version`.
 fn profile_prompts() -> Vec<ProfilePrompt> {
     let text = |name: &str| {
         let profile = profiles::built_in(name).ok()?;
@@ -86,7 +87,7 @@ fn profile_prompts() -> Vec<ProfilePrompt> {
         .collect()
 }
 
-/// What can be asked for: ours first, then the profiles', then the user's by name.
+/// All prompts: built-in ones first, then the profiles', then the user's by name.
 pub(super) fn list(folder: &Path) -> Vec<Prompt> {
     let argument = |(name, what, required): (&str, &str, bool)| {
         PromptArgument::new(name).with_description(what).with_required(required)
@@ -105,8 +106,8 @@ pub(super) fn list(folder: &Path) -> Vec<Prompt> {
     own.chain(asked).chain(user).collect()
 }
 
-/// Ours and the user's as the files that Codex takes for slash commands, since it shows no server's: name and text. A
-/// text that is there already is the user's where its name is not one of these.
+/// The built-in and the user's prompts as prompt files (name and text) for Codex, which does not show a
+/// server's prompts.
 pub(crate) fn files(folder: &Path) -> Vec<(String, String)> {
     let file = |name: &str, description: Option<&str>, hint: Option<&str>, text: &str| {
         let mut head = String::new();
@@ -128,7 +129,7 @@ pub(crate) fn files(folder: &Path) -> Vec<(String, String)> {
     own.chain(user).collect()
 }
 
-/// The text for the model; `None` if there is no prompt of that name, an error if an argument is missing.
+/// The messages of a prompt; `None` if the name is unknown, an error if a required argument is missing.
 pub(super) fn get(
     folder: &Path,
     name: &str,
@@ -155,7 +156,7 @@ pub(super) fn get(
     Some(Ok(message(filled(&file.text, given("arguments").unwrap_or_default()))))
 }
 
-/// Changes whenever a prompt file is added, removed or written.
+/// A value that changes whenever a prompt file is added, removed or written.
 pub(super) fn stamp(folder: &Path) -> Vec<(String, Option<SystemTime>)> {
     let mut out: Vec<_> = std::fs::read_dir(folder)
         .into_iter()
@@ -225,11 +226,11 @@ fn parsed(text: &str) -> PromptFile {
             _ => {}
         }
     }
-    // The head never ends: then it is none.
+    // The closing `---` is missing: treat everything as text.
     PromptFile { description: None, hint: None, ..file }
 }
 
-/// The text with what was typed in its places; what was typed is not looked at again.
+/// Replaces the placeholders in `text`; placeholders in `typed` are not expanded.
 fn filled(text: &str, typed: &str) -> String {
     let words: Vec<&str> = typed.split_whitespace().collect();
     let filling = |place: &Captures<'_>| match place[1].parse::<usize>() {

@@ -1,4 +1,4 @@
-//! Resources: sessions by their figures, summaries and originals by their handles, the profiles.
+//! Resources: sessions (as token estimates), summaries and originals by handle, and profiles.
 
 use crate::config::profiles::{self, BUILT_IN};
 use crate::engine::{self, Directories};
@@ -14,7 +14,7 @@ use compaction::profile::Profile;
 use history::error::{Error, ErrorKind, Result};
 
 const SCHEME: &str = "epitome://";
-/// Sessions and snapshots that are listed; completion and tools find the others.
+/// Maximum sessions and snapshots listed; completion and tools find the others.
 const LISTED: usize = 10;
 
 pub(super) fn templates() -> Vec<ResourceTemplate> {
@@ -112,7 +112,7 @@ fn profiles() -> Result<String> {
     Ok(json!({"profiles": all.iter().map(row).collect::<Vec<_>>()}).to_string())
 }
 
-/// What an argument of that name may be, as far as it has been typed.
+/// Completions of an argument that begin with `typed`.
 pub(super) fn complete(state: &ServerState, caller: &Caller, argument: &str, typed: &str) -> Vec<String> {
     let all: Vec<String> = match argument {
         "id" | "session" if state.remote.is_none() => {

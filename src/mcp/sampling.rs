@@ -1,5 +1,5 @@
-//! The client's own model, where the client offers it: a summary in one call instead of two. Protocols since 2026-07-28
-//! know no requests from server to client; there the first call answers with the ask.
+//! Sampling: the client's own model writes the summary, in one call instead of two. The protocol 2026-07-28
+//! has no requests from server to client; there the first call returns the prompt for the summary.
 #![allow(deprecated, reason = "SEP-2577 deprecates sampling; clients of today offer it all the same")]
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::llm::run::Sampling;
 use compaction::summary::failure::{Failure, FailureCause};
 use compaction::summary::model::{ModelRequest, Reply, Speaker, StopReason};
 
-/// The way to the client's model, if the client offers one.
+/// Access to the client's model, if the client supports sampling.
 pub(super) fn offered(peer: &Peer<RoleServer>) -> Option<Sampling> {
     peer.peer_info()?.capabilities.sampling.as_ref()?;
     let peer = peer.clone();
@@ -24,7 +24,7 @@ pub(super) fn offered(peer: &Peer<RoleServer>) -> Option<Sampling> {
         Box::pin(async move {
             match peer.create_message(asked).await {
                 Ok(answer) => Ok(reply(&answer)),
-                // The user may have said no; a second question would only annoy.
+                // The user may have declined; asking again would only annoy.
                 Err(error) => {
                     Err(Failure::new(FailureCause::Forbidden, format!("the client did not sample: {error}")))
                 }

@@ -1,4 +1,4 @@
-//! What rmcp asks of a server.
+//! The server's handler for rmcp.
 
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -33,7 +33,7 @@ use crate::llm::run::{Progress, Watch};
 use crate::terminal::{LineMode, visible};
 use history::error::{Error, ErrorKind, Result};
 
-/// What a client shows of the server before its tools are loaded; some show only the first line.
+/// Shown to the model before the tools are loaded; some clients show only the first line.
 const INSTRUCTIONS: &str = "\
 Epitome compacts coding-agent sessions when the context window fills up: nothing is lost, every original can be recalled.
 - How full is the context, what fills it: estimate_tokens.
@@ -42,16 +42,16 @@ Epitome compacts coding-agent sessions when the context window fills up: nothing
 - What was cut or said earlier: recall.
 With no arguments they act on the current session.";
 
-/// How long a list may be kept, in milliseconds: they change only when the server is replaced.
+/// How long clients may cache a list, in milliseconds: lists only change with a new version of the server.
 const LISTS_MS: u64 = 3_600_000;
 
-/// Interval of the progress messages of a long call. One client gives up after 30 s without.
+/// Interval of progress notifications during a long call. One client gives up after 30 s without any.
 const PROGRESS: Duration = Duration::from_secs(2);
 
-/// How often the folder of prompts is looked at.
+/// How often the prompts folder is checked for changes.
 const WATCH: Duration = Duration::from_secs(5);
 
-/// What a request comes with.
+/// rmcp's context of a request.
 type Context = RequestContext<RoleServer>;
 type Page = Option<PaginatedRequestParams>;
 type Reply<T> = Result<T, ErrorData>;
@@ -61,9 +61,10 @@ type Reply<T> = Result<T, ErrorData>;
 pub struct Server {
     pub(super) state: Arc<ServerState>,
     tools: Arc<[Tool]>,
-    /// Calls that work at the same time; the rest waits, and can be cancelled while it does.
+    /// Limits calls that run at the same time; the others wait, and can be cancelled while waiting.
     working: Arc<Semaphore>,
-    /// Set when the only client there can be has ended its input: who listens is told no more, and holds up nothing.
+    /// Cancelled when the only client (stdio) has closed its input: subscriptions end then, so as not to
+    /// delay the end.
     pub(super) gone: CancellationToken,
 }
 
@@ -74,7 +75,7 @@ impl Server {
         Self { state: Arc::new(state), tools, working, gone: CancellationToken::new() }
     }
 
-    /// Who calls: over HTTP the owner of the token, otherwise the local user.
+    /// The caller: over HTTP the owner of the token, otherwise the local user.
     fn caller(&self, context: &Context) -> Caller {
         let parts = || context.extensions.get::<axum::http::request::Parts>()?.extensions.get::<Caller>();
         let caller = context.extensions.get::<Caller>().or_else(parts);
@@ -86,7 +87,7 @@ impl Server {
         caller
     }
 
-    /// Does something that reads files or the store, away from the threads that talk.
+    /// Runs a job that reads files or the store on a blocking thread.
     async fn aside<T: Send + 'static>(
         &self,
         context: &Context,
@@ -101,7 +102,7 @@ impl Server {
         self.state.config.config_dir.join("prompts")
     }
 
-    /// Calls `tell` whenever a prompt file has changed; ends when it says so.
+    /// Calls `tell` whenever a prompt file has changed, until it returns false.
     async fn watch_prompts<F: Future<Output = bool>>(&self, tell: impl Fn() -> F) {
         let folder = self.prompt_folder();
         let mut known = prompts::stamp(&folder);
@@ -116,7 +117,7 @@ impl Server {
         }
     }
 
-    /// Counts a call, and writes the line that says who called what: nothing of what was in it.
+    /// Counts a call to a remote server and logs who called which tool, without any of its content.
     fn note(&self, owner: &str, tool: &str, answer: Option<&Result<Answer>>, took: Duration) {
         if self.state.remote.is_none() {
             return;
@@ -135,23 +136,23 @@ impl Server {
         let _ = writeln!(std::io::stderr().lock(), "{}", visible(&line, LineMode::Line));
     }
 
-    /// The answer to a call that is done sooner than handed on; the caller does not matter to it.
+    /// Answers a call that is faster to execute than to hand to another thread, whoever the caller is.
     fn quick(&self, tool: &str, arguments: &Arguments) -> Option<Result<Answer>> {
         guarded(|| estimate::quick(&self.state, tool, arguments).transpose()).transpose()
     }
 
-    /// The same as what the protocol answers, for a transport of the local user that asks before anything else does.
+    /// The same as a protocol result, for the stdio transport, which tries this before rmcp sees the call.
     pub(super) fn quick_result(&self, tool: &str, arguments: &Arguments) -> Option<CallToolResult> {
         let answer = self.quick(tool, arguments)?;
         Some(self.result(tool, arguments, answer))
     }
 
-    /// An answer as the protocol has it; an error with what the model can do about it.
+    /// An answer as a protocol result; an error includes what the model can do about it.
     fn result(&self, tool: &str, arguments: &Arguments, answer: Result<Answer>) -> CallToolResult {
         result(answer, |error| error_hints::explain(&self.state, tool, arguments, error))
     }
 
-    /// Calls a tool on a thread of its own, with progress messages, until it is done or cancelled.
+    /// Calls a tool on a blocking thread and sends progress until it is done; `None` if it was cancelled.
     async fn work(
         &self,
         caller: Caller,
@@ -161,7 +162,7 @@ impl Server {
     ) -> Option<Result<Answer>> {
         let state = self.state.clone();
         let token = context.meta.get_progress_token();
-        // The events of a compaction are sent as they happen, to a client that asked for progress.
+        // If the client asked for progress, a compaction's events are sent as they happen.
         let (tell, mut sentences) = tokio::sync::mpsc::unbounded_channel::<String>();
         let listener = token.is_some().then(|| -> Listener {
             Arc::new(move |event: &Event| {
@@ -171,7 +172,7 @@ impl Server {
         let caller = Caller { listener, ..caller };
         let progress = Arc::new(Mutex::new("working on the session".to_owned()));
         let waiting = waiting(&progress, context);
-        // However this ends, the client waits no longer: a request to a provider is stopped.
+        // However this function ends, the client no longer waits: a pending provider request is cancelled.
         let _stop = waiting.watch.cancel.clone().drop_guard();
         let job = move || guarded(|| tools::call(&state, &caller, &tool, &arguments, &waiting));
         let working = self.working.clone();
@@ -191,7 +192,7 @@ impl Server {
             let Some(token) = token.clone() else { return };
             step += 1.0;
             let sign = ProgressNotificationParam::new(token, step).with_message(words);
-            // A client that is gone is noticed by the cancellation.
+            // Errors are ignored: a client that disconnects also cancels the call.
             let _ = context.peer.notify_progress(sign).await;
         };
         loop {
@@ -214,7 +215,7 @@ impl Server {
     }
 }
 
-/// The context of a call: `progress` is what the next progress message says.
+/// The context of a call; `progress` holds the text of the next progress notification.
 fn waiting(progress: &Arc<Mutex<String>>, context: &Context) -> CallContext {
     let progress = progress.clone();
     let tell = move |it: &Progress| {
@@ -224,12 +225,12 @@ fn waiting(progress: &Arc<Mutex<String>>, context: &Context) -> CallContext {
     CallContext { watch, sampling: sampling::offered(&context.peer) }
 }
 
-/// Calls that may be at work at the same time: one for each processor, at least two and at most eight.
+/// Maximum calls at the same time: the number of processors, but at least two and at most eight.
 fn at_once() -> usize {
     std::thread::available_parallelism().map_or(2, |it| it.get().clamp(2, 8))
 }
 
-/// A panic is a bug of ours, and no reason to leave a client without an answer.
+/// Turns a panic into an error, so that the client still gets a reply.
 fn guarded<T>(job: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|_| Err(broken()))
 }
@@ -244,20 +245,20 @@ fn result(answer: Result<Answer>, told: impl Fn(&Error) -> String) -> CallToolRe
     match answer {
         Ok(answer) => {
             let answer = Value::Object(answer);
-            // Not its `Display`, which goes through the machinery of formatting piece by piece.
+            // Faster than `Value`'s `Display`, which goes through `fmt` piece by piece.
             let text = serde_json::to_string(&answer).unwrap_or_default();
             let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
             result.structured_content = Some(answer);
             result
         }
         Err(error) => {
-            // Text alone: structured content would have to be what the output schema says.
+            // Text only: structured content would have to match the output schema.
             CallToolResult::error(vec![ContentBlock::text(told(&error))])
         }
     }
 }
 
-/// Refuses a cursor: we never hand one out.
+/// Refuses a cursor, since lists are never paginated.
 pub(super) fn no_cursor(request: Page) -> Reply<()> {
     match request.and_then(|it| it.cursor) {
         None => Ok(()),
@@ -268,7 +269,7 @@ pub(super) fn no_cursor(request: Page) -> Reply<()> {
     }
 }
 
-/// What is wrong with the parameters of a call that is none.
+/// What is wrong with the parameters of a `tools/call` that could not be parsed.
 fn wrong_call(params: Option<&Value>) -> String {
     let of = |name: &str| params.and_then(|it| it.get(name));
     let found = |value: Option<&Value>| match value {
@@ -338,7 +339,7 @@ impl ServerHandler for Server {
             None => self.work(caller, tool.to_owned(), arguments.clone(), &context).await,
         };
         self.note(&owner, tool, answer.as_ref(), started.elapsed());
-        // Of a cancelled call: it is not sent.
+        // After a cancellation the result is not sent.
         let answer = answer.unwrap_or_else(|| Err(Error::new(ErrorKind::Refused, "the call was cancelled")));
         Ok(self.result(tool, &arguments, answer).into())
     }
@@ -399,8 +400,7 @@ impl ServerHandler for Server {
         info.map(CompleteResult::new).map_err(|what| ErrorData::internal_error(what, None))
     }
 
-    /// A request that rmcp makes nothing of: of no method that is known, or of one whose parameters are not what it
-    /// takes.
+    /// Requests that rmcp cannot parse: unknown methods, or known ones with wrong parameters.
     async fn on_custom_request(&self, request: CustomRequest, _: Context) -> Reply<CustomResult> {
         Err(match request.method.as_str() {
             "tools/call" => ErrorData::invalid_params(wrong_call(request.params.as_ref()), None),
@@ -408,7 +408,7 @@ impl ServerHandler for Server {
         })
     }
 
-    /// The local user's prompts may change while they work; a team's do not.
+    /// Watches the local user's prompt files; a team server's do not change.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         if self.state.remote.is_some() {
             return;

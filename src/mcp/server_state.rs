@@ -1,5 +1,5 @@
-//! Shared server state: the configuration, the store (opened on first use, since
-//! a client waits a second at most for the handshake) and the rules of who may reach what.
+//! Shared server state: the configuration, the store (opened on first use, because a client waits a second at
+//! most for the handshake), and the rules on who may access what.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,13 +19,13 @@ use tokens::Tokenizer;
 
 #[derive(Clone)]
 pub(crate) struct Caller {
-    /// Whose archive and memory it is.
+    /// Owner of the archive and memories that the call uses.
     pub(crate) owner: String,
-    /// The agent and the session that the call comes from, where the client says it with each call.
+    /// The calling agent and session, if the client sends them with each call.
     pub(crate) session: Option<(AgentRef, String)>,
-    /// Receives the events of a call, where the client asked for them.
+    /// Receives the call's events, if the client asked for progress.
     pub(crate) listener: Option<Listener>,
-    /// Permit for the request body's share of the body memory; released when the request is done.
+    /// Permit for the memory of the request's body; released when the request is done.
     pub(crate) _body_permit: Option<Arc<OwnedSemaphorePermit>>,
 }
 
@@ -35,16 +35,17 @@ impl Caller {
     }
 }
 
-/// The rules of a server that others than the local user reach.
+/// Access rules of a server that is not only for the local user.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Remote {
-    /// Only sessions below these folders are read from the server's disk; resolved, so that no link leads out.
+    /// Only sessions below these folders may be read from the server's disk. Symbolic links are resolved, so
+    /// that none leads out.
     pub(crate) roots: Vec<PathBuf>,
 }
 
 pub(crate) struct ServerState {
     pub(crate) config: Config,
-    /// For tests and `--now`; the clock otherwise.
+    /// Replaces the clock, for tests and `--now`; ms since 1970.
     now: Option<i64>,
     pub(crate) remote: Option<Remote>,
     pub(crate) metrics: Arc<Metrics>,
@@ -60,12 +61,12 @@ impl ServerState {
         self.now.unwrap_or_else(|| jiff::Timestamp::now().as_millisecond())
     }
 
-    /// The local user, who owns what the command line stores too.
+    /// The local user, who also owns what the command line stores.
     pub(crate) fn local(&self) -> Caller {
         Caller::of(&self.config.owner)
     }
 
-    /// Opened once; tried again by the next call when it could not be.
+    /// Opens the store once; after a failure the next call tries again.
     pub(crate) fn store(&self) -> Result<Arc<Store>> {
         let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(open) = &*store {
@@ -88,12 +89,12 @@ impl ServerState {
         Ok(Engine { config, store, now: self.now(), listener, face, hint_words })
     }
 
-    /// The session that a call means.
+    /// Opens the session that a call's arguments name.
     pub(crate) fn open(&self, engine: &Engine, arguments: &Arguments) -> Result<Opened> {
         self.open_by(&|what, format| engine::open(engine, what, format, None), engine, arguments)
     }
 
-    /// The same, read no further than it takes to measure it with a counter of this kind.
+    /// The same, but reads only what is needed to count tokens with this tokenizer.
     pub(crate) fn open_measured(
         &self,
         engine: &Engine,
@@ -113,7 +114,7 @@ impl ServerState {
         if let Some(messages) = arguments.messages("messages")? {
             let mut opened = open(&SessionRef::Inline(messages), format)?;
             if self.remote.is_none() {
-                // A local caller that hands over messages means this project.
+                // Messages from a local caller belong to the current project.
                 opened.session.history.meta.cwd.get_or_insert_with(|| self.config.project().into());
             }
             return Ok(opened);
@@ -130,7 +131,7 @@ impl ServerState {
         }
     }
 
-    /// The scope of a handle that the caller may read, as far as it asks to; from elsewhere only its own.
+    /// The scope of a handle that the caller may read within `wanted`; a remote caller may read only its own.
     pub(crate) fn readable(
         &self,
         engine: &Engine,
@@ -143,7 +144,7 @@ impl ServerState {
         }
     }
 
-    /// Where the caller's things are archived when no session says it.
+    /// Where to archive the caller's data if no session names a project.
     pub(crate) fn scope(&self, caller: &Caller) -> Scope {
         let project = match &self.remote {
             Some(_) => String::new(),
@@ -152,7 +153,7 @@ impl ServerState {
         Scope { owner: caller.owner.clone(), project }
     }
 
-    /// A file of ours for a result that is too large for an answer.
+    /// The path of a new file in our data directory, for a result that goes to a file.
     pub(crate) fn result_file(&self, what: &str, extension: &str) -> Result<PathBuf> {
         use std::sync::atomic::{AtomicU64, Ordering};
         static NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -175,12 +176,12 @@ fn make_private(folder: &Path) -> Result<()> {
     })
 }
 
-/// What a server that cannot see the caller's machine says of `current` and its like.
+/// The error for `current` and `latest` on a server that cannot see the caller's machine.
 const ELSEWHERE: &str = "this server runs apart from your agent and cannot see its sessions. Pass `messages`, or store a \
 history with PUT /sessions (same token) and pass the handle it returns as `session`. To work on live sessions, install \
 locally: epitome install claude-code (or codex, gemini-cli, opencode)";
 
-/// How a session is opened, once it is known which.
+/// Opens a session once its reference is known.
 type Open<'a> = dyn Fn(&SessionRef, Option<Format>) -> Result<Opened> + 'a;
 
 fn open_remote(
@@ -200,7 +201,7 @@ fn open_remote(
         let bytes = engine.store.restore(&scope, name)?;
         return open(&SessionRef::Inline(bytes), format);
     }
-    // The same words whether the file is missing or not allowed, so that callers cannot probe this disk.
+    // The same message for a missing and a forbidden file, so that callers cannot probe this disk.
     let refused = || {
         let what = "expected a handle of yours, or a session file below a folder this server allows, found neither; \
                     pass `messages`, or PUT /sessions and pass its handle";

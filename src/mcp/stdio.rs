@@ -1,8 +1,9 @@
-//! MCP over standard input and output, a JSON message a line.
+//! MCP over standard input and output, one JSON message per line.
 //!
-//! The thread that answers also reads ([`input`]) and writes short lines ([`output`]): rmcp's own transport hops to
-//! another thread for every 8 KB and drops lines over 16 MB without a word. Here the arguments of a call stay JSON text
-//! until the tool looks at them ([`lines`]), and what is done at once is answered at once ([`shortcut`]).
+//! The thread that answers also reads ([`input`]) and writes short lines ([`output`]): rmcp's own transport
+//! switches to another thread for every 8 KB and silently drops lines over 16 MB. Here the arguments of a
+//! call stay JSON text until the tool parses them ([`lines`]), and calls that take no time are answered at
+//! once ([`shortcut`]).
 
 mod input;
 pub(super) mod lines;
@@ -28,10 +29,10 @@ use crate::config::Config;
 use crate::llm::http::runtime;
 use history::error::{Error, ErrorKind, Result};
 
-/// How long a client that is gone may keep us from ending.
+/// How long writing the remaining output may delay the end of the process.
 const FLUSH: Duration = Duration::from_secs(5);
 
-/// Serves until the input ends or a signal comes. `now`: instead of the clock, in milliseconds since 1970.
+/// Serves until the input ends or a signal comes. `now`: replaces the clock, in ms since 1970.
 pub fn serve(config: Config, now: Option<i64>) -> Result<()> {
     let io = |what: &'static str| move |error: std::io::Error| Error::new(ErrorKind::Io, what).because(error);
     let runtime = runtime("starting the server")?;
@@ -49,14 +50,14 @@ pub fn serve(config: Config, now: Option<i64>) -> Result<()> {
         };
         tokio::select! {
             served = talk(server, transport) => {
-                // What was answered must reach the pipe before the process ends.
+                // All replies must be written before the process ends.
                 let _ = tokio::time::timeout(FLUSH, written).await;
                 served
             }
             () = super::signal() => Ok(()),
         }
     });
-    // A call that is still at work must not keep the process: whatever it writes is put in place whole or not at all.
+    // A running call must not delay the exit: files are written whole or not at all.
     runtime.shutdown_background();
     served
 }
@@ -67,13 +68,13 @@ async fn talk(server: Server, transport: Stdio) -> Result<()> {
             let ended = running.waiting().await;
             ended.map(|_| ()).map_err(|error| Error::new(ErrorKind::Bug, "serving").because(error))
         }
-        // Health checks look whether the process starts, and go.
+        // Health checks only start the process and close the connection.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(error) => Err(Error::new(ErrorKind::Input, "the handshake failed").because(error)),
     }
 }
 
-/// Standard input and output as files, without the locks and buffers of the standard library.
+/// Standard input and output as files, bypassing the standard library's locks and buffers.
 #[cfg(unix)]
 fn pipes() -> std::io::Result<(File, File)> {
     use std::os::fd::AsFd;
@@ -97,18 +98,18 @@ fn thread(name: &str) -> std::thread::Builder {
 struct Stdio {
     input: StandardInput,
     output: StandardOutput,
-    /// Read, and not yet handed on.
+    /// Read, but not yet returned by [`Self::next`].
     messages: VecDeque<Incoming>,
-    /// Answers of our own that the client had no room for yet.
+    /// Our own replies that could not be written yet.
     replies: VecDeque<Vec<u8>>,
     shortcut: Shortcut,
-    /// Set when nothing more can come. rmcp gives requests that are not answered then another five seconds, and a
-    /// subscription is one that never is.
+    /// Cancelled at the end of the input. After that rmcp waits another five seconds for open requests, and a
+    /// subscription would never end by itself.
     gone: CancellationToken,
 }
 
 impl Stdio {
-    /// The next message. Nothing is lost when it is dropped while it waits.
+    /// The next message; `None` at the end. Cancel-safe.
     async fn next(&mut self) -> Option<Incoming> {
         loop {
             if !self.output.send_all(&mut self.replies).await {
@@ -155,7 +156,7 @@ impl Transport<RoleServer> for Stdio {
                         if !self.output.at_once(&line) {
                             self.replies.push_back(line);
                         }
-                        // Many of them must not keep the others waiting.
+                        // Many shortcut calls must not starve other tasks.
                         tokio::task::consume_budget().await;
                         continue;
                     }

@@ -1,22 +1,22 @@
-//! The context over the session, as areas by category.
+//! The chart of the context over the session: stacked areas by category.
 
 use std::fmt::Write as _;
 
 use super::{CATEGORIES, Fate, Page, TimelineMark, escape, size};
 use tokens::Categories;
 
-/// Steps of the drawing: more messages than this share one.
+/// Maximum columns of the chart; with more messages, several share a column.
 const STEPS: usize = 400;
-/// Units of the drawing's own width and height; it is stretched to its place.
+/// Width and height of the drawing in its own units; it is stretched to fit.
 const WIDE: f64 = 1000.0;
 const HIGH: f64 = 1000.0;
 
-/// Earlier compactions that are drawn, the newest.
+/// Maximum earlier compactions drawn: the newest.
 const PAST: usize = 6;
 
-/// A column of the drawing: the context after the messages of it.
+/// A column of the chart: the context after its messages.
 struct Column {
-    /// Message after its last.
+    /// Number of the message after its last.
     to: usize,
     sum: Categories,
 }
@@ -30,7 +30,7 @@ pub(super) fn context(out: &mut String, page: &Page) {
     let past: Vec<_> = page.marks.iter().filter_map(|it| Some((it, it.past?))).collect();
     let past = &past[past.len().saturating_sub(PAST)..];
     let top_sum = past.iter().map(|it| it.1.0).fold(top_sum, u64::max);
-    // A window that is far away would flatten the chart; then only its size is written.
+    // A window far above the context would flatten the chart: draw no line for it.
     let window = page.window.filter(|it| *it <= top_sum.saturating_mul(5) / 2);
     let top = (top_sum.max(window.unwrap_or(0)) as f64 * 1.06).max(1.0);
     let y = |tokens: u64| tokens as f64 / top;
@@ -98,7 +98,7 @@ fn caption(out: &mut String, page: &Page) {
         writeln!(out, "<div class=\"soft small\">What the model is sent, as it grew.{before}{next}</div>");
 }
 
-/// The legend of what becomes of the messages.
+/// The legend of the messages' fates.
 fn fates(out: &mut String, page: &Page) {
     out.push_str("<ul class=\"legend\">");
     for fate in [Fate::Summarized, Fate::Cleared, Fate::Kept] {
@@ -116,7 +116,7 @@ fn fates(out: &mut String, page: &Page) {
     out.push_str("</ul>\n");
 }
 
-/// The context after each message, or after each of [`STEPS`] stretches.
+/// The context after each message, or after each of [`STEPS`] groups of messages.
 fn steps(page: &Page) -> Vec<Column> {
     let all = page.before.len();
     let count = all.min(STEPS);
@@ -149,7 +149,7 @@ fn legend(out: &mut String, steps: &[Column]) {
     out.push_str("</ul>\n");
 }
 
-/// Round numbers of tokens, four or five of them.
+/// Grid lines: four or five round numbers of tokens.
 fn grid(top: f64) -> Vec<u64> {
     let rough = top / 4.0;
     let power = 10f64.powf(rough.log10().floor());
@@ -158,7 +158,7 @@ fn grid(top: f64) -> Vec<u64> {
     (0..=5).map(|it| (f64::from(it) * step) as u64).filter(|it| (*it as f64) < top * 0.97).collect()
 }
 
-/// A drawing that fills its place, however wide that is.
+/// Begins an SVG that is stretched to fit.
 fn begin_drawing(out: &mut String, high: f64, what: &str) {
     let _ = write!(
         out,
@@ -191,7 +191,7 @@ fn areas(out: &mut String, page: &Page, steps: &[Column], y: &dyn Fn(u64) -> f64
         }
         let _ = write!(out, "<polygon points=\"{}\" fill=\"var(--{colour})\"/>", path.trim_end());
     }
-    // What a pointer meets: each column leads to its message.
+    // Transparent areas with tooltips; each column links to its message.
     for pair in steps.windows(2) {
         let [from, to] = pair else { continue };
         let Some(entry) = page.before.get(from.to) else { continue };
@@ -210,7 +210,7 @@ fn areas(out: &mut String, page: &Page, steps: &[Column], y: &dyn Fn(u64) -> f64
     out.push_str("</svg>");
 }
 
-/// Earlier compactions: the context grew, and fell. Only how high and how low is known.
+/// Earlier compactions as a sawtooth: only the context before and after each is known.
 fn teeth(out: &mut String, past: &[(&TimelineMark, (u64, Option<u64>))], y: &dyn Fn(u64) -> f64) {
     let _ = write!(out, "<div class=\"past\" style=\"--n:{}\">", past.len());
     if !past.is_empty() {
@@ -262,7 +262,7 @@ fn then(out: &mut String, page: &Page, y: &dyn Fn(u64) -> f64) {
     let _ = write!(out, "<b style=\"bottom:calc({:.2}% + 3px)\">{}</b>", y(below) * 100.0, size(below));
 }
 
-/// One line below the drawing: what becomes of each message.
+/// A strip below the chart: the fate of each message.
 fn strip(out: &mut String, page: &Page) {
     if page.after.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! A page from values: one HTML file that needs no network and runs no script.
+//! The report page: one HTML file that needs no network and runs no script. Built from values.
 
 mod chart;
 pub mod scorecard;
@@ -10,7 +10,7 @@ use history::named;
 use score::Class;
 use tokens::Categories;
 
-/// How categories are called for people, each with its colour in the style sheet, in the order of [`Categories::named`].
+/// Titles of the categories, and their colors in the style sheet, in the order of [`Categories::named`].
 const CATEGORIES: [(&str, &str); 8] = [
     ("system, tools, context", "system"),
     ("summaries", "summary"),
@@ -37,25 +37,26 @@ named! {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportEntry {
-    /// Its number in the original; nothing for one that was made.
+    /// Its number in the original; `None` for a new message.
     pub number: Option<usize>,
-    /// Who speaks, with the tool: `user`, `Bash`.
+    /// The role or the tool: `user`, `Bash`.
     pub who: String,
     pub tokens: Categories,
     pub text: String,
     pub fate: Fate,
-    /// It is the summary: `text` is all of it, in Markdown.
+    /// Whether it is the summary; then `text` is the whole summary, in Markdown.
     pub summary: bool,
 }
 
-/// Something that happened to the context before.
+/// Something that happened to the context earlier.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TimelineMark {
-    /// The message at which it shows.
+    /// The message at which it is marked.
     pub message: usize,
-    /// What, in a few words.
+    /// A short description.
     pub what: String,
-    /// A compaction before the first of the messages: the context before and after it, as the agent recorded them.
+    /// For a compaction before the first message: the context before and after it, in tokens, as the agent
+    /// recorded them.
     pub past: Option<(u64, Option<u64>)>,
 }
 
@@ -89,7 +90,7 @@ pub struct ReportFact {
     pub class: Class,
     /// The fact in one line.
     pub text: String,
-    /// The messages it stands in.
+    /// The messages that contain it.
     pub messages: Vec<usize>,
     pub remains: Remains,
 }
@@ -97,7 +98,7 @@ pub struct ReportFact {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page {
     pub title: String,
-    /// Agent, model, dates: what stands below the name.
+    /// Agent, model, dates: shown below the title.
     pub about: Vec<String>,
     /// The profile that the compaction follows.
     pub profile: String,
@@ -109,11 +110,11 @@ pub struct Page {
     pub counted: String,
     pub marks: Vec<TimelineMark>,
     pub before: Vec<ReportEntry>,
-    /// What they become; empty if nothing would be done.
+    /// The messages after the compaction; empty if nothing would be done.
     pub after: Vec<ReportEntry>,
     /// Why nothing would be done.
     pub reason: String,
-    /// Weighted share of the facts that is still said.
+    /// Weighted share of the facts that the new messages still contain.
     pub kept: Option<f64>,
     pub facts: Vec<ReportFact>,
 }
@@ -122,7 +123,7 @@ impl Page {
     pub fn html(&self) -> String {
         let mut out = String::from("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
         out.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
-        // Session text is hostile: nothing but this file's own style may do anything.
+        // Session text may be hostile: allow only this file's own styles.
         out.push_str("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n");
         let title = escape(&self.title);
         let _ =
@@ -212,7 +213,7 @@ impl Page {
             if facts.is_empty() {
                 continue;
             }
-            // What is not there any more is what one looks for.
+            // Lost facts first: they matter most to the reader.
             facts.sort_by_key(|it| it.remains);
             let count = |remains: Remains| facts.iter().filter(|it| it.remains == remains).count();
             let mut name = class.name().to_owned();
@@ -244,7 +245,7 @@ impl Page {
                     fact.remains.name(),
                     escape(&fact.text)
                 );
-                // The first that says it and the last few that changed it.
+                // Link the first message and the newest two.
                 let newest = fact.messages.len().saturating_sub(2).max(1);
                 for it in fact.messages.iter().take(1).chain(fact.messages.iter().skip(newest)) {
                     let _ = write!(out, " <a href=\"#m{it}\">#{it}</a>");
@@ -264,10 +265,10 @@ impl Page {
     }
 }
 
-/// Facts of a class that are listed.
+/// Maximum facts listed per class.
 const LISTED: usize = 150;
 
-/// A text as HTML content or a quoted attribute. Control characters, which could hide text, are left out.
+/// Escapes a text for HTML content or a quoted attribute. Drops control characters, which could hide text.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     for it in text.chars() {
@@ -278,7 +279,7 @@ fn escape(text: &str) -> String {
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
             '\n' | '\t' => out.push(it),
-            // Marks that turn the direction of writing around would mix up the page.
+            // Bidirectional controls would reorder the page.
             '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => {}
             _ if it.is_control() => {}
             _ => out.push(it),
@@ -292,7 +293,7 @@ pub(crate) fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// A size for people: 950, 8.2k, 182k, 1.2M.
+/// A number in readable form: 950, 8.2k, 182k, 1.2M.
 pub(crate) fn size(tokens: u64) -> String {
     match tokens {
         0..1_000 => tokens.to_string(),

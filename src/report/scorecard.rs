@@ -1,4 +1,4 @@
-//! A scorecard from values: what each way to compact kept on many sessions, as Markdown.
+//! The scorecard: what each way to compact kept on many sessions, as Markdown. Built from values.
 
 use std::collections::BTreeMap;
 
@@ -6,35 +6,35 @@ use serde::Serialize;
 
 use score::{Class, Hindsight, Score, Tally, Told, Truth, UsedKind};
 
-/// What came of compacting one session one way.
+/// The result of compacting one session in one way.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Trial {
     pub session: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
-    /// Weighted share of the facts that is still said; nothing if none were evicted.
+    /// Weighted share of the facts that the result still contains; `None` if no facts were removed.
     pub kept: Option<f64>,
     pub classes: BTreeMap<Class, Tally>,
-    /// Last request and open question, the verbatim end counted.
+    /// Last request and open question; here the verbatim end counts as kept.
     pub last_request: Tally,
-    /// What is asserted against the source.
+    /// Statements that contradict the original.
     pub contradictions: usize,
-    /// What is asserted without support.
+    /// Statements without support in the original.
     pub unsupported: usize,
-    /// What it states as true now.
+    /// How many of its statements about the present are right.
     pub truth: Truth,
-    /// Rules of the API that the result breaks.
+    /// Violations of the API's rules.
     pub invalid: usize,
-    /// Tokens that were asked for.
+    /// The requested size in tokens.
     pub budget: u64,
-    /// Before and after.
+    /// Tokens before and after.
     pub tokens: (u64, u64),
-    /// Milliseconds it took, reading apart.
+    /// Milliseconds, without reading the session.
     pub millis: f64,
 }
 
 impl Trial {
-    /// What a score says of it.
+    /// Copies the fields that a score has.
     pub fn of(session: &str, score: &Score) -> Self {
         Self {
             session: session.to_owned(),
@@ -47,7 +47,7 @@ impl Trial {
         }
     }
 
-    /// In one line of a list.
+    /// As one line of a list.
     fn line(&self) -> String {
         if let Some(why) = &self.refused {
             return format!("- {}: nothing was made: {why}\n", self.session);
@@ -61,7 +61,7 @@ impl Trial {
         format!("- {}: {} kept; only in the archive: {lost}\n", self.session, share(self.kept))
     }
 
-    /// Facts that are in the result neither as such nor in its verbatim end.
+    /// Number of facts that the result does not contain, not even in its verbatim end.
     pub fn lost(&self) -> usize {
         self.classes.values().map(|it| it.found - it.kept).sum()
     }
@@ -72,24 +72,24 @@ impl Trial {
 pub struct Row {
     /// The profile or baseline.
     pub way: String,
-    /// Percent of the tokens that were asked for; nothing where the way has a size of its own.
+    /// The requested size in percent of the original's tokens; `None` for the profile's own size.
     pub percent: Option<u64>,
-    /// One for each session.
+    /// One per session.
     pub trials: Vec<Trial>,
 }
 
 impl Row {
-    /// The trials that came to something.
+    /// The trials that were not refused.
     pub fn done(&self) -> impl Iterator<Item = &Trial> {
         self.trials.iter().filter(|it| it.refused.is_none())
     }
 
-    /// Quantile of the share kept over the sessions, `at` in 0 to 1.
+    /// Quantile of [`Trial::kept`] over the sessions; `at`: 0 to 1.
     pub fn kept(&self, at: f64) -> Option<f64> {
         quantile(self.done().filter_map(|it| it.kept).collect(), at)
     }
 
-    /// Of all sessions' facts of a class, the share kept. Last requests count with the verbatim end.
+    /// The share kept of all sessions' facts of a class. For last requests, the verbatim end counts as kept.
     pub fn class(&self, class: Class) -> Option<f64> {
         let tally = |it: &Trial| match class {
             Class::LastRequest => Some(it.last_request),
@@ -103,7 +103,7 @@ impl Row {
         (found > 0).then(|| kept as f64 / found as f64)
     }
 
-    /// Sum of a figure over the sessions.
+    /// Sum of a count over the sessions.
     pub fn sum(&self, of: impl Fn(&Trial) -> usize) -> usize {
         self.done().map(of).sum()
     }
@@ -114,12 +114,12 @@ impl Row {
         all.fold(Told::default(), |sum, it| Told { told: sum.told + it.told, right: sum.right + it.right })
     }
 
-    /// Sessions that came out larger than asked for.
+    /// Number of sessions whose result exceeds the requested size.
     pub fn over(&self) -> usize {
         self.done().filter(|it| it.tokens.1 > it.budget).count()
     }
 
-    /// Tokens after, as a share of those before: the median.
+    /// The median of tokens after as a share of tokens before.
     pub fn size(&self) -> Option<f64> {
         quantile(self.done().map(|it| it.tokens.1 as f64 / it.tokens.0.max(1) as f64).collect(), 0.5)
     }
@@ -129,22 +129,22 @@ impl Row {
     }
 }
 
-/// What is left of the first fifth of a session after one and after five compactions in a row.
+/// How much of the first fifth of a session is left after one and after five consecutive compactions.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Link {
     /// Weighted share of its facts that the first compaction kept.
     pub first: f64,
-    /// Of those that the first kept, the share that is there after the fifth.
+    /// Of the facts that the first compaction kept, the share left after the fifth.
     pub left: f64,
 }
 
-/// Five compactions in a row, over all sessions.
+/// Five consecutive compactions, over all sessions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Chain {
     pub way: String,
-    /// Percent of the tokens that were asked for, each time.
+    /// The requested size of each compaction, in percent of the tokens.
     pub percent: u64,
-    /// One for each session.
+    /// One per session.
     pub links: Vec<Link>,
 }
 
@@ -163,11 +163,11 @@ impl Chain {
     }
 }
 
-/// What one way made of the part before a cut, and what of the things used later is there.
+/// What one way kept of the things before a cut that were used after it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HindsightResult {
     pub session: String,
-    /// Of what it made.
+    /// Tokens of the result.
     pub tokens: u64,
     pub hindsight: Hindsight,
 }
@@ -176,18 +176,18 @@ pub struct HindsightResult {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HindsightRow {
     pub way: String,
-    /// Percent of the tokens that were asked for; nothing for the way's own size.
+    /// The requested size in percent of the original's tokens; `None` for the way's own size.
     pub percent: Option<u64>,
     pub looks: Vec<HindsightResult>,
 }
 
 impl HindsightRow {
-    /// Quantile of the share kept over the cuts, `at` in 0 to 1.
+    /// Quantile of the share kept over the cuts; `at`: 0 to 1.
     pub fn kept(&self, at: f64) -> Option<f64> {
         quantile(self.looks.iter().filter_map(|it| it.hindsight.share()).collect(), at)
     }
 
-    /// Of all things of a kind, the share kept.
+    /// The share kept of all used things of a kind.
     pub fn kind(&self, kind: UsedKind) -> Option<f64> {
         let all = self.looks.iter().filter_map(|it| it.hindsight.kinds.get(&kind));
         let (used, kept) = all.fold((0, 0), |sum, it| (sum.0 + it.used, sum.1 + it.kept));
@@ -195,11 +195,11 @@ impl HindsightRow {
     }
 }
 
-/// What was used later, and what each way holds of it.
+/// How much each way keeps of what was used later.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct HindsightCard {
     pub rows: Vec<HindsightRow>,
-    /// Each compaction of an agent's own, and ours at the same size.
+    /// Each of the agents' own compactions, and ours at the same size.
     pub natives: Vec<(HindsightResult, HindsightResult)>,
 }
 
@@ -212,11 +212,11 @@ pub struct Card {
     pub rows: Vec<Row>,
     pub chains: Vec<Chain>,
     pub hindsight: HindsightCard,
-    /// Ways by size on made-up sessions with planted facts.
+    /// Rows for synthetic sessions with planted facts.
     pub planted: Vec<Row>,
 }
 
-/// The value below which a share `at` of the values lies; the lower neighbour, nothing is interpolated.
+/// The value below which a share `at` of the values lies, without interpolation.
 fn quantile(mut values: Vec<f64>, at: f64) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let index = (values.len() as f64 * at).floor() as usize;
@@ -228,12 +228,12 @@ fn share(value: Option<f64>) -> String {
     value.map_or_else(|| "–".to_owned(), |it| format!("{:.2}", (it * 100.0 + 1e-9).floor() / 100.0))
 }
 
-/// A line of a table.
+/// A row of a Markdown table.
 fn line(cells: &[String]) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
-/// The head of a table whose columns but the first are numbers.
+/// The header of a Markdown table; all columns but the first are right-aligned.
 fn head(columns: &[&str]) -> String {
     format!("| {} |\n|---|{}\n", columns.join(" | "), "--:|".repeat(columns.len() - 1))
 }
@@ -277,7 +277,7 @@ impl HindsightCard {
     }
 }
 
-/// The page, with places for what is measured.
+/// The page's template, with placeholders.
 const PAGE: &str = include_str!("scorecard.md");
 
 impl Card {
@@ -312,7 +312,7 @@ impl Card {
         values.iter().fold(PAGE.trim_end().to_owned(), |page, (place, value)| page.replace(place, value))
     }
 
-    /// The sessions where a smaller result of the same profile loses fewer facts than its own size does.
+    /// Lists sessions where a smaller budget loses fewer facts than the profile's own size.
     fn dominated(&self) -> String {
         let of = |own: &Row| {
             let smaller = self.rows.iter().filter(|it| it.way == own.way && it.percent.is_some());
@@ -323,7 +323,7 @@ impl Card {
         self.rows.iter().filter(|it| it.percent.is_none()).map(of).collect()
     }
 
-    /// What the profile itself tells as true now.
+    /// Table of the profile's statements about the present, and how many are right.
     fn truth(&self) -> String {
         let Some(own) = self.rows.iter().find(|it| it.percent.is_none()) else { return String::new() };
         let shown = |it: Told| format!("{} of {} ({})", it.right, it.told, share(it.share()));
@@ -343,7 +343,7 @@ impl Card {
     }
 }
 
-/// Where `small` takes no more tokens than `large` and loses fewer facts of the same session.
+/// Describes each session where `small` has at most as many tokens as `large` and loses fewer facts.
 pub fn dominates(small: &Row, large: &Row) -> Vec<String> {
     let pairs = small
         .done()

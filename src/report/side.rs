@@ -1,13 +1,13 @@
-//! Before and after, side by side.
+//! The messages before and after, side by side.
 
 use std::fmt::Write as _;
 
 use super::{CATEGORIES, Fate, Page, ReportEntry, escape, size};
 use tokens::Categories;
 
-/// Characters of all messages' beginnings together, so that the page of a long session still opens at once.
+/// Total characters of all messages, limited so that the page of a long session still opens at once.
 const BUDGET: usize = 900_000;
-/// Characters that a message shows before it is opened.
+/// Characters of a message shown before it is expanded.
 const SHOWN: usize = 260;
 
 pub(super) fn sides(out: &mut String, page: &Page) {
@@ -27,7 +27,7 @@ pub(super) fn sides(out: &mut String, page: &Page) {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
-    /// Nothing is to be done: there is no other.
+    /// Nothing would be done: there is only one side.
     Alone,
     Before,
     After,
@@ -50,19 +50,20 @@ fn side(out: &mut String, page: &Page, side: Side) {
     out.push_str("</div></section>\n");
 }
 
-/// The colour of what most of a message's tokens are.
+/// The color of the category with most of a message's tokens.
 fn colour(tokens: &Categories) -> &'static str {
     let named = tokens.named().into_iter().zip(CATEGORIES).rev();
     named.max_by_key(|(it, _)| it.1).map_or("system", |(_, it)| it.1)
 }
 
-/// A message of one side. `at`: its place there, by whose number those before are reached. `messages`: of before.
+/// Writes one message. `at`: its index on its side, and its anchor if that is the side before. `messages`:
+/// number of messages before.
 fn message(out: &mut String, entry: &ReportEntry, at: usize, side: Side, messages: usize) {
     let (id, number) = match side {
         Side::Alone | Side::Before => (format!(" id=\"m{at}\""), Some(at)),
         Side::After => (String::new(), entry.number),
     };
-    // `is-kept` and its like are the colours of facts.
+    // Not `is-kept` and the like: those classes color facts.
     let faded = side == Side::Before && entry.fate == Fate::Summarized;
     let fate = if faded { " is-summarized" } else { "" };
     let colour = colour(&entry.tokens);
@@ -105,7 +106,7 @@ fn text(out: &mut String, text: &str, most: usize) {
     );
 }
 
-/// The first characters of a text, and whether there are more.
+/// The first `most` characters of a text, and whether there are more.
 fn head(text: &str, most: usize) -> (&str, bool) {
     match text.char_indices().nth(most) {
         Some((at, _)) => (&text[..at], true),
@@ -113,7 +114,7 @@ fn head(text: &str, most: usize) -> (&str, bool) {
     }
 }
 
-/// A summary: headings, points, code, and numbers that lead to the messages.
+/// Renders a summary: headings, list items, inline code, and message numbers as links.
 fn prose(out: &mut String, text: &str, messages: usize) {
     out.push_str("<div class=\"prose\">");
     for line in text.lines().filter(|it| !it.trim().is_empty()) {
@@ -128,12 +129,12 @@ fn prose(out: &mut String, text: &str, messages: usize) {
     out.push_str("</div>");
 }
 
-/// Code and numbers of messages in a line.
+/// Renders inline code and message numbers in a line.
 fn inline(line: &str, messages: usize) -> String {
     let mut out = String::new();
     let pieces: Vec<&str> = line.split('`').collect();
     for (at, piece) in pieces.iter().enumerate() {
-        // A backtick without its fellow is only a character.
+        // An unpaired backtick is plain text.
         let code = at % 2 == 1 && at + 1 < pieces.len();
         if code {
             let _ = write!(out, "<code>{}</code>", escape(piece));

@@ -1,4 +1,4 @@
-//! Claude Code's settings, and the plugin by which we compact in its place.
+//! Claude Code's settings, and the plugin with which Epitome compacts in its place.
 
 use std::path::{Path, PathBuf};
 
@@ -51,30 +51,30 @@ pub(super) static REGISTRATION: Registration = Registration {
     note: |_| None,
 };
 
-/// The switch for function hooks (early access since 2.1.274), as `env` in its settings.
+/// Set in the `env` section of its settings: enables function hooks (early access since 2.1.274).
 const FUNCTION_HOOKS: &str = "CLAUDE_CODE_ENABLE_FUNCTION_HOOKS";
 
 const HOOK: &str = include_str!("seat.ts");
-/// The line of it that `compact_at` changes.
+/// The line of [`HOOK`] in which `compact_at` replaces the `0`.
 const THRESHOLD: &str = "const COMPACT_AT = 0\n";
 
 fn server(wanted: &InstallRequest) -> Value {
     json!({"type": "stdio", "command": wanted.program.display().to_string(), "args": ["serve", "--stdio"]})
 }
 
-/// With a timeout in seconds.
+/// Claude Code's timeout is in seconds.
 fn hook(program: &Path) -> Value {
     json!({ "hooks": [{"type": "command", "command": command(program), "timeout": 10}] })
 }
 
-/// Run again every minute though nothing happened: it says minutes.
+/// Refreshed every minute even when idle, because it shows remaining minutes.
 fn status_line(program: &Path) -> Value {
     let command = format!("{} statusline", quoted(&program.to_string_lossy()));
     json!({"type": "command", "command": command, "refreshInterval": 60})
 }
 
-/// The plugin in its folder, found at its next start without a command. `compact_at`: percent of the window from which the
-/// end of a turn compacts, or 0.
+/// The files of the plugin, which Claude Code loads at its next start without an install command.
+/// `compact_at`: percent of the window at which the plugin compacts at the end of a turn; 0: never.
 fn plugin(env: &Env, program: &Path, compact_at: u8) -> Vec<(PathBuf, String)> {
     let root = folder(env).join("skills/epitome");
     let threshold = THRESHOLD.replace('0', &compact_at.to_string());

@@ -1,5 +1,5 @@
-//! Claude Code: `projects/<slug>/<session>.jsonl` in its configuration folder; sub-agents in
-//! `<session>/subagents/`, formerly beside it as `agent-*.jsonl` (Claude Code 2.1).
+//! Claude Code: sessions in `projects/<slug>/<session>.jsonl` of its configuration folder, sub-agents in
+//! `<session>/subagents/`, formerly beside the session as `agent-*.jsonl` (Claude Code 2.1).
 
 use std::path::{Path, PathBuf};
 
@@ -63,7 +63,7 @@ impl Agent for ClaudeCode {
             {
                 continue;
             }
-            // `<session>/subagents/…/agent-x.jsonl`: the folder names the parent.
+            // In `<session>/subagents/…/agent-x.jsonl` the first folder is the parent's id.
             let parent = match inside.iter().count() {
                 2 => None,
                 _ => match (folders.next(), folders.next()) {
@@ -78,8 +78,8 @@ impl Agent for ClaudeCode {
         out
     }
 
-    /// The directory that a session was started in: the first that its file names. A shell that went elsewhere since names
-    /// another, in rows that come later.
+    /// The directory that the session was started in: the first `cwd` in its file. Later rows have the
+    /// shell's current directory.
     fn directory_of(&self, _env: &Env, path: &Path) -> Option<PathBuf> {
         let file = SessionFile { path: path.to_owned(), changed_ms: 0, len: 0 };
         objects(&file.head()).find_map(|it| it["cwd"].as_str().map(PathBuf::from))
@@ -111,7 +111,7 @@ impl Agent for ClaudeCode {
         session.history.meta.session.as_deref().map_or(name.to_owned(), |it| format!("{it}.jsonl"))
     }
 
-    /// Sub-agents and large outputs.
+    /// Sub-agents' sessions and large tool outputs, in a folder named after the session.
     fn beside(&self, path: &Path) -> Vec<PathBuf> {
         files(&path.with_extension(""), 3).into_iter().map(|it| it.path).collect()
     }
@@ -120,8 +120,7 @@ impl Agent for ClaudeCode {
         format!("{}claude --resume {id}", env.assigned(FOLDER))
     }
 
-    /// The part of a transcript in front of the compaction whose summary is message `at`. The archived one may lack rows
-    /// that were written a moment later.
+    /// The transcript up to its last compaction boundary.
     fn before_summary(&self, before: &[u8], _handle: &str) -> Result<Option<(MemorySource, Session)>> {
         let Some(mark) = memchr::memmem::rfind(before, b"\"compact_boundary\"") else { return Ok(None) };
         let start = memchr::memrchr(b'\n', &before[..mark]).map_or(0, |it| it + 1);
@@ -171,11 +170,11 @@ impl Agent for ClaudeCode {
     }
 }
 
-/// Names its configuration folder.
+/// Environment variable: Claude Code's configuration folder.
 const FOLDER: &str = "CLAUDE_CONFIG_DIR";
-/// The version that brought function hooks.
+/// The first version with function hooks.
 const HOOKS_SINCE: [u32; 3] = [2, 1, 274];
-/// The end of a session in which its version is looked for, in bytes: sessions may be large.
+/// How much of a session's end is searched for its version, in bytes: sessions may be large.
 const END: u64 = 256 << 10;
 
 fn folder(env: &Env) -> PathBuf {
@@ -186,7 +185,7 @@ fn projects(env: &Env) -> PathBuf {
     folder(env).join("projects")
 }
 
-/// The version that wrote the newest session.
+/// The version that wrote the most recently changed session.
 fn newest_version(env: &Env) -> Option<[u32; 3]> {
     let newest = super::list(env, Some(&ClaudeCode), None).into_iter().next()?;
     let bytes = crate::files::tail(&newest.path, END).ok()?;
@@ -196,8 +195,9 @@ fn newest_version(env: &Env) -> Option<[u32; 3]> {
     Some([numbers.next()??, numbers.next()??, numbers.next()??])
 }
 
-/// The name of a directory's folder: every UTF-16 unit that is not an ASCII letter or digit becomes `-`. Of a name
-/// that is longer than 200, Claude Code keeps 200 and adds a hash that only it computes: what [`is_slug`] allows for.
+/// The name of a directory's folder in `projects`: each UTF-16 unit that is not an ASCII letter or digit
+/// becomes `-`. Claude Code truncates names over 200 characters and appends a hash that we cannot compute:
+/// see [`is_slug`].
 pub(super) fn slug(cwd: &Path) -> String {
     let dashed = |it: u16| u8::try_from(it).ok().filter(u8::is_ascii_alphanumeric).map_or('-', char::from);
     cwd.to_string_lossy().encode_utf16().map(dashed).collect()
@@ -205,7 +205,7 @@ pub(super) fn slug(cwd: &Path) -> String {
 
 const LONGEST: usize = 200;
 
-/// Whether `folder` is the name of a directory's folder.
+/// Whether `folder` is the slug of `cwd`; a truncated slug matches with any hash.
 fn is_slug(folder: &str, cwd: &Path) -> bool {
     let slug = slug(cwd);
     match slug.get(..LONGEST).filter(|_| slug.len() > LONGEST) {
@@ -224,7 +224,7 @@ fn look(file: &SessionFile, parent: Option<String>, wanted: Option<&[PathBuf]>) 
             words = prompt(&line);
         }
     }
-    // Two directories can share a slug; the session knows its own.
+    // Two directories can have the same slug; then the `cwd` recorded in the session decides.
     let elsewhere = |all: &[PathBuf]| {
         cwd.as_ref().is_some_and(|it| !all.contains(it) && all.iter().any(|one| slug(one) == slug(it)))
     };
@@ -240,7 +240,7 @@ fn look(file: &SessionFile, parent: Option<String>, wanted: Option<&[PathBuf]>) 
     })
 }
 
-/// What the user typed. Lines of the client (commands, reminders, a summary) are not it.
+/// The start of what the user typed; empty for rows that the client adds (commands, reminders, summaries).
 fn prompt(line: &Value) -> String {
     if line["isMeta"] == true || line["isCompactSummary"] == true {
         return String::new();

@@ -1,4 +1,5 @@
-//! Claude Code's `session.compact`: a message for each block, results apart from their calls and in any order.
+//! Claude Code's function hook `session.compact`. Its event has one message per content block; tool results
+//! are separate messages, in any order.
 
 use std::time::{Duration, Instant};
 
@@ -13,10 +14,10 @@ use history::{History, Message, Meta, Part, Role};
 use sessions::Format;
 use sessions::agents::claude_code::is_clients;
 
-/// How long a transcript may lag behind the event: its writer flushes what a turn said a little later.
+/// How long to wait for the transcript to catch up with the event: Claude Code writes rows with a delay.
 const LAG: Duration = Duration::from_millis(400);
 
-/// Plugin, function hook `session.compact`; takes messages.
+/// Called by the plugin's function hook `session.compact`; replies with messages.
 pub struct ClaudeCodeSeat;
 
 impl Seat for ClaudeCodeSeat {
@@ -24,15 +25,16 @@ impl Seat for ClaudeCodeSeat {
         ClaudeCode.name()
     }
 
-    /// Claude Code gives up after 30 s.
+    /// Claude Code's own timeout is 30 s.
     fn limit(&self) -> Duration {
         Duration::from_secs(18)
     }
 
-    /// The messages that Claude Code hands over, and its transcript, which is what a user wants back.
+    /// The messages in the event are compacted; the transcript is archived, since that is what a user would
+    /// want back.
     fn asked(&self, event: &Value, around: &Around<'_>) -> Result<Option<(SeatAsk, Conversation)>> {
         let mut now = SeatSession::given(&messages(event)?, Format::ANTHROPIC)?;
-        // A sub-agent's messages are in no transcript that can be resumed.
+        // A sub-agent has no transcript that can be resumed.
         let sub_agent = event["agentId"].is_string();
         let transcript = if sub_agent { None } else { transcript(around, last_row(event)) };
         let meta = match &transcript {
@@ -40,7 +42,7 @@ impl Seat for ClaudeCodeSeat {
             None => Meta { cwd: Some(around.project.into()), ..Meta::default() },
         };
         let mut messages = std::mem::take(&mut now.session.history).into_messages();
-        // Its record of the /compact that brought us here, and of those before.
+        // Claude Code's own records of `/compact` commands, this one and earlier ones.
         messages.retain(|it| !(it.role == Role::User && is_compact_command(&it.plain())));
         for it in &mut messages {
             let clients = it.kind == history::Kind::Said && it.texts().all(|it| is_clients(it.as_str()));
@@ -67,7 +69,7 @@ impl Seat for ClaudeCodeSeat {
     }
 }
 
-/// The calling session's transcript, and whether it holds the row of that id already.
+/// The calling session's transcript, and whether it contains `last_row` yet (waits up to [`LAG`] for it).
 fn transcript(around: &Around<'_>, last_row: Option<&str>) -> Option<(SeatSession, bool)> {
     let launched = around.env.text("CLAUDE_CODE_LAUNCHED_BY_SESSION_IDS");
     let launched = launched.and_then(|it| it.rsplit(',').next()).map(|it| it.trim().to_owned());
@@ -77,7 +79,7 @@ fn transcript(around: &Around<'_>, last_row: Option<&str>) -> Option<(SeatSessio
     let begun = Instant::now();
     let holds = || {
         let row = last_row?;
-        // Of a long file, its end: the newest row is near it.
+        // The newest row is near the end of the file.
         let end = files::tail(&path, 8 << 20).ok()?;
         memchr::memmem::find(&end, row.as_bytes())
     };
@@ -93,11 +95,11 @@ fn transcript(around: &Around<'_>, last_row: Option<&str>) -> Option<(SeatSessio
     Some((SeatSession::file(&path, Format::CLAUDE_CODE).ok()?, whole))
 }
 
-/// The event's messages as an array of Anthropic messages: what the model said in one go is one message, and so are the
-/// results of its calls. What the user said stays apart.
+/// The event's messages as a JSON array in Anthropic's format. Consecutive assistant messages are merged into
+/// one, and so are consecutive tool results; user texts stay separate.
 ///
 /// # Errors
-/// [`ErrorKind::Input`] if there are none, or one is of a form that is not known: nothing may be lost by guessing.
+/// [`ErrorKind::Input`] if there are no messages or one has an unknown role: guessing could lose content.
 fn messages(event: &Value) -> Result<Vec<u8>> {
     let wrong = |what: String| Error::new(ErrorKind::Input, format!("reading the event's messages: {what}"));
     let all = event["messages"].as_array().ok_or_else(|| wrong("expected a list, found none".to_owned()))?;
@@ -154,8 +156,8 @@ fn is_results(message: &Value) -> bool {
     !blocks.is_empty() && blocks.iter().all(|it| it["type"] == "tool_result")
 }
 
-/// The answer: fresh messages without `handle`, one for each block, as the event has them. With handles, the next
-/// resume brings the whole old history back.
+/// The reply: one message per content block, as in the event, but without `handle` fields. With those, the
+/// next resume would bring back the whole old history.
 fn reply(messages: &[Message]) -> Value {
     let mut out: Vec<Value> = Vec::new();
     for message in messages.iter().filter(|it| it.role != Role::System) {
@@ -182,7 +184,7 @@ fn reply(messages: &[Message]) -> Value {
     json!({ "messages": out })
 }
 
-/// Whether a message is the client's record of a `/compact`.
+/// Whether a message is Claude Code's record of a `/compact` command or its output.
 fn is_compact_command(text: &str) -> bool {
     let text = text.trim_start();
     ["<command-name>/compact<", "<local-command-caveat>", "<local-command-stdout>Compacted"]

@@ -1,5 +1,5 @@
-//! Codex: a gateway as the base URL of its built-in provider, in its settings; and what the gateway's answers look like
-//! in its rollouts.
+//! Our gateway as the base URL in Codex's settings, and the compaction items that the gateway writes into
+//! Codex's rollouts.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -10,22 +10,22 @@ use history::Part;
 use history::error::{Error, ErrorKind, Result};
 use sessions::parse::raw::{Fields, place};
 
-/// The agent whose requests pass the gateway.
+/// The only agent whose requests can go through the gateway.
 pub const AGENT: AgentRef = &Codex;
 
-/// How the `encrypted_content` of every compaction item of ours begins. The handle of the archived original follows.
+/// Prefix of the `encrypted_content` of our compaction items; the archived original's handle follows.
 pub const CAPSULE: &str = "EPITOME1.";
 
-/// The setting (Codex 0.169).
+/// The setting for the built-in provider's base URL (Codex 0.169).
 const KEY: &str = "openai_base_url";
-/// Ends the line that is ours.
+/// Comment at the end of the line that we add.
 const OURS: &str = "# epitome: gateway (epitome uninstall takes this out)";
 
 pub fn settings(env: &Env) -> PathBuf {
     super::home(env).join("config.toml")
 }
 
-/// Whether a part names an archived original: in a summary, or in front of one that is sealed.
+/// Whether a part contains the handle of an archived original: in a summary's text, or in a capsule's prefix.
 pub fn names(part: &Part, handle: &str) -> bool {
     match part {
         Part::Text(text) => text.as_str().contains(handle),
@@ -34,11 +34,12 @@ pub fn names(part: &Part, handle: &str) -> bool {
     }
 }
 
-/// Settings with the gateway as the built-in provider's base URL: one line in front of all others, since what follows
-/// the first section belongs to it.
+/// Settings with the gateway as the built-in provider's base URL. The line is added at the top, since after a
+/// section header it would belong to that section.
 ///
 /// # Errors
-/// [`ErrorKind::Refused`], with what to change by hand, where the user has another provider or base URL.
+/// [`ErrorKind::Refused`], with instructions for a manual change, if the user has set another provider or
+/// base URL.
 pub fn with_gateway(settings: &str, url: &str) -> Result<String> {
     let rest = without_gateway(settings);
     let table: toml::Table = toml::from_str(rest.trim_start_matches('\u{feff}')).map_err(|error| {
@@ -67,7 +68,7 @@ pub fn with_gateway(settings: &str, url: &str) -> Result<String> {
     Ok(format!("{mark}{KEY} = {quoted} {OURS}\n{rest}"))
 }
 
-/// Settings without the line of ours.
+/// Settings without the line that [`with_gateway`] adds.
 pub fn without_gateway(settings: &str) -> String {
     let is_ours =
         |it: &str| it.trim_start_matches('\u{feff}').starts_with(KEY) && it.trim_end().ends_with(OURS);
@@ -76,7 +77,7 @@ pub fn without_gateway(settings: &str) -> String {
     std::iter::once(mark).chain(lines.filter(|it| !is_ours(it))).collect()
 }
 
-/// The base URL of ours that stands in the settings.
+/// The gateway's URL in the settings, if [`with_gateway`] put it there.
 pub fn gateway(settings: &str) -> Option<String> {
     if without_gateway(settings) == settings {
         return None;
@@ -85,7 +86,7 @@ pub fn gateway(settings: &str) -> Option<String> {
     table.get(KEY)?.as_str().map(str::to_owned)
 }
 
-/// Where the items stand in a line of a rollout that could hold a capsule.
+/// The byte ranges of the items in a rollout line that may be capsules.
 pub fn items(line: &str) -> Vec<Range<usize>> {
     let Some(payload) = Fields::of(line).and_then(|it| it.get("payload")) else { return Vec::new() };
     let history = Fields::of(payload).and_then(|it| it.list("replacement_history"));

@@ -18,7 +18,7 @@ pub(super) static REGISTRATION: Registration = Registration {
         ("UserPromptSubmit", REMINDER),
         ("PostToolUse", "the same, within a turn"),
     ],
-    // Only its base URL can change who compacts: see the gateway.
+    // In Codex only a base URL can replace the built-in compaction: see the gateway.
     seat_explained: None,
     seat_files: |_, _, _| Vec::new(),
     plugins: None,

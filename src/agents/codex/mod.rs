@@ -1,5 +1,6 @@
-//! Codex: `sessions/YYYY/MM/DD/rollout-<time>-<thread>.jsonl` and `archived_sessions/` in its home. A thread that is
-//! running holds a lock on `thread-writer-locks/<thread>.lock` (Codex 0.169).
+//! Codex: sessions ("threads") in `sessions/YYYY/MM/DD/rollout-<time>-<thread>.jsonl` and
+//! `archived_sessions/` of its home. A running thread holds a lock on `thread-writer-locks/<thread>.lock`
+//! (Codex 0.169).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -81,14 +82,14 @@ impl Agent for Codex {
         objects(&text).filter_map(typed).collect()
     }
 
-    /// Whether a process of Codex writes this thread now. Asking takes the lock for a moment if nobody else holds it, so
-    /// it is only asked where the lock file is there.
+    /// Whether a Codex process is writing this thread. The check briefly takes a shared lock if nobody holds
+    /// it; a missing lock file is not created.
     fn is_running(&self, env: &Env, id: &str, _path: &Path) -> bool {
         let file = lock_file(env, id).and_then(|it| crate::files::open(&it).ok());
         file.is_some_and(|it| matches!(it.try_lock_shared(), Err(fs::TryLockError::WouldBlock)))
     }
 
-    /// Takes the lock that a running thread holds: while it is held, Codex does not resume the thread.
+    /// Takes the lock of a running thread: while we hold it, Codex does not resume the thread.
     fn lock(&self, env: &Env, id: &str) -> Result<Option<fs::File>> {
         let Some(path) = lock_file(env, id) else {
             return Err(Error::new(ErrorKind::Input, format!("expected a thread's id, found {id:?}")));
@@ -127,13 +128,13 @@ impl Agent for Codex {
     }
 
     fn place(&self, env: &Env, _cwd: &Path, file_name: &str) -> Result<Option<PathBuf>> {
-        // `rollout-YYYY-MM-DD…` lies in `YYYY/MM/DD`.
+        // `rollout-YYYY-MM-DD…` belongs in the folder `YYYY/MM/DD`.
         let date = file_name.trim_start_matches("rollout-").get(..10).unwrap_or_default();
         let folder: PathBuf = date.split('-').collect();
         Ok(Some(home(env).join("sessions").join(folder).join(file_name)))
     }
 
-    /// It finds a thread by the date and the id in the name.
+    /// Codex finds a thread by the date and the id in the file name.
     fn file_name(&self, session: &Session, name: &str) -> String {
         let meta = &session.history.meta;
         let (Some(id), Some((begun, _))) = (meta.session.as_deref(), meta.times) else {
@@ -149,8 +150,7 @@ impl Agent for Codex {
         format!("{}codex resume {id}", env.assigned(FOLDER))
     }
 
-    /// The part of a rollout in front of the line that brought message `at`, without our answer as Codex records it there:
-    /// the assistant's last words. The archived one may lack what was written a moment later.
+    /// The rollout up to the summary, without our reply, which Codex recorded as the last assistant messages.
     fn before_summary(&self, before: &[u8], handle: &str) -> Result<Option<(MemorySource, Session)>> {
         if !before.ends_with(b"\n") {
             return Ok(None);
@@ -190,13 +190,13 @@ fn home(env: &Env) -> PathBuf {
     env.folder(FOLDER).unwrap_or_else(|| env.home.join(".codex"))
 }
 
-/// The file that is locked while a thread is written. An id that is no plain name names no file of Codex's.
+/// The lock file of a thread. `None` if the id is not a plain name: it must not lead to another path.
 fn lock_file(env: &Env, id: &str) -> Option<PathBuf> {
     let is_plain = id.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'-');
     is_plain.then(|| home(env).join("thread-writer-locks").join(format!("{id}.lock")))
 }
 
-/// The end of a log that is read, at most: some 50,000 prompts.
+/// How much of the end of `history.jsonl` is read, in bytes: about 50,000 prompts.
 const LOGGED: u64 = 16 << 20;
 
 fn look(file: &SessionFile) -> Option<FoundSession> {
@@ -218,7 +218,7 @@ fn look(file: &SessionFile) -> Option<FoundSession> {
     })
 }
 
-/// What the user typed: not what Codex injects, and of what an editor sends only the request.
+/// The start of what the user typed: nothing that Codex injects, and of an editor's prompt only the request.
 fn prompt(line: &Value) -> Option<String> {
     let item = &line["payload"];
     if line["type"] != "response_item" || item["type"] != "message" || item["role"] != "user" {

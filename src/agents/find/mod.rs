@@ -1,4 +1,4 @@
-//! Sessions of all agents: listed, found by id, and the one that calls.
+//! Sessions of all agents: listed, found by id, and the calling session.
 
 pub(crate) mod scan;
 
@@ -16,18 +16,19 @@ pub struct FoundSession {
     pub path: PathBuf,
     /// The session that started it, for a sub-agent's.
     pub parent: Option<String>,
-    /// Where it was started, where that is known.
+    /// The directory it was started in, if known.
     pub cwd: Option<PathBuf>,
     /// Last change, ms since 1970.
     pub changed_ms: i64,
-    /// The first 80 characters that the user said, white space folded; empty if they are not near its start.
+    /// The first 80 characters of the first prompt, white space collapsed; empty if the prompt is not near
+    /// the file's start.
     pub first_words: String,
-    /// It is known to be running: its writer's lock is held, or it is the session that calls.
+    /// Whether it is known to be running: its lock is held, or it is the calling session.
     pub live: bool,
 }
 
 impl FoundSession {
-    /// How to name it as a SESSION: its file, or `database#id`.
+    /// The value to pass as SESSION: its file, or `database#id`.
     pub fn address(&self) -> String {
         match self.agent.info().database {
             Some(_) => super::address(&self.path, &self.id),
@@ -36,13 +37,13 @@ impl FoundSession {
     }
 }
 
-/// All sessions, of one agent and one working directory if these are given: newest first, a sub-agent's right after
-/// the session that started it.
+/// All sessions, optionally only of one agent and working directory: newest first, each sub-agent's session
+/// right after its parent.
 pub fn list(env: &Env, agent: Option<AgentRef>, cwd: Option<&Path>) -> Vec<FoundSession> {
     under_parents(search(env, agent, cwd, None))
 }
 
-/// A prompt that the user typed, as an agent logs it beside its sessions.
+/// A prompt that the user typed, from a log that an agent keeps apart from its sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TypedPrompt {
     /// Whose log it is.
@@ -54,24 +55,24 @@ pub struct TypedPrompt {
     pub text: String,
 }
 
-/// What the user typed, the newest last, from the logs that agents keep of it. They are only read.
+/// The prompts in the agents' logs, newest last. The logs are only read.
 pub fn typed(env: &Env) -> Vec<TypedPrompt> {
     ALL.into_iter().flat_map(|it| it.typed(env)).collect()
 }
 
-/// The sessions of that id: usually one or none.
+/// The sessions with that id: usually one or none.
 pub fn find(env: &Env, id: &str) -> Vec<FoundSession> {
     under_parents(search(env, None, None, Some(id)))
 }
 
-/// The sessions whose id begins so.
+/// The sessions whose id begins with `id`.
 pub fn find_beginning(env: &Env, id: &str) -> Vec<FoundSession> {
     let mut found = search(env, None, None, None);
     found.retain(|it| it.id.starts_with(id));
     under_parents(found)
 }
 
-/// The sessions that the sub-agents of a session have of their own, and those that they started in turn.
+/// The sessions of a session's sub-agents, and of their sub-agents in turn.
 pub fn sub_agents(env: &Env, agent: AgentRef, id: &str) -> Vec<FoundSession> {
     below(search(env, Some(agent), None, None), id)
 }
@@ -88,10 +89,11 @@ fn below(mut left: Vec<FoundSession>, id: &str) -> Vec<FoundSession> {
     out
 }
 
-/// The session that calls. Several if they could all be meant: ask, and do nothing. None if no agent is known to call.
+/// The calling session. Several if it is ambiguous: ask, and do nothing. None if no agent is calling.
 ///
-/// An agent that says its session is believed. One that does not may show it by the tool call that is running.
-/// Otherwise it is the newest of this directory, unless another one was changed within the same two minutes.
+/// A session id from the agent is trusted. Without one, a session with a running tool call is taken.
+/// Otherwise it is the newest session of this directory, and ambiguous if another one changed within two
+/// minutes of it.
 pub fn current(env: &Env) -> Vec<FoundSession> {
     const SAME_TIME_MS: i64 = 120_000;
     let Some(agent) = env.inside else { return Vec::new() };
@@ -145,7 +147,7 @@ fn under_parents(found: Vec<FoundSession>) -> Vec<FoundSession> {
         }
         out.push(it);
     }
-    // Sub-agents that name each other in a circle have no top; they are not lost.
+    // Sub-agents whose parents form a cycle are never reached from a top session: append them.
     out.extend(children.into_values().flatten());
     out
 }

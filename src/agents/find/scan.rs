@@ -1,4 +1,4 @@
-//! Folders looked through for sessions: names, times, and how a file begins. Nothing else of a file is read.
+//! Scans folders for sessions: file names, times, and at most the first [`HEAD`] bytes of a file.
 
 use std::fs;
 use std::io::Read;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::FoundSession;
 use crate::agents::AgentRef;
 
-/// A file that may be a session, with what the folder says of it.
+/// A file that may be a session, with its metadata.
 #[derive(Debug, Clone)]
 pub(crate) struct SessionFile {
     pub(crate) path: PathBuf,
@@ -28,7 +28,7 @@ impl SessionFile {
         self.path.file_stem().and_then(|it| it.to_str()).unwrap_or_default()
     }
 
-    /// The session that it is, as far as the folder says.
+    /// A session with only what the metadata tells; the caller adds the other fields.
     pub(crate) fn session(&self, agent: AgentRef, id: &str) -> FoundSession {
         FoundSession {
             agent,
@@ -45,17 +45,17 @@ impl SessionFile {
     pub(crate) fn head(&self) -> String {
         let mut bytes = Vec::new();
         if let Ok(file) = crate::files::open(&self.path) {
-            // What was read before an error counts.
+            // On an error, use what was read before it.
             let _ = file.take(HEAD).read_to_end(&mut bytes);
         }
         history::json::mend(&bytes).into_owned()
     }
 }
 
-/// How much of a file is looked at.
+/// How much of a file is read, in bytes.
 pub(crate) const HEAD: u64 = 65_536;
 
-/// The regular files below `folder`, at most `depth` folders down. Never a FIFO or a device: opening these can hang.
+/// The regular files below `folder`, at most `depth` levels down. Opening a FIFO or device can block.
 pub(crate) fn files(folder: &Path, depth: usize) -> Vec<SessionFile> {
     let mut out = Vec::new();
     let mut open = vec![(folder.to_owned(), 0)];
@@ -76,20 +76,20 @@ pub(crate) fn files(folder: &Path, depth: usize) -> Vec<SessionFile> {
     out
 }
 
-/// The whole lines of a head that are JSON objects.
+/// The lines that are JSON objects; the last one may be cut off and is then skipped.
 pub(crate) fn objects(head: &str) -> impl Iterator<Item = Value> {
     head.lines()
         .filter_map(|it| serde_json::from_str(it.trim_start_matches('\u{feff}')).ok())
         .filter(Value::is_object)
 }
 
-/// The first 80 characters, white space folded.
+/// The first 80 characters, white space collapsed.
 pub(crate) fn first_words(text: &str) -> String {
     let start: String = history::one_line(text).chars().take(80).collect();
     start.trim_end().to_owned()
 }
 
-/// Both spellings of a directory: as given, and with symbolic links followed, as most agents record it.
+/// A directory as given and, if different, with symbolic links resolved, as most agents record it.
 pub(crate) fn spellings(cwd: &Path) -> Vec<PathBuf> {
     let mut out = vec![cwd.to_owned()];
     out.extend(fs::canonicalize(cwd).ok().filter(|it| it != cwd));

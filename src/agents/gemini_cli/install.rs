@@ -1,4 +1,4 @@
-//! Gemini CLI's settings, and the hook and the command by which we compact in its place.
+//! Gemini CLI's settings, and the hook and custom command with which Epitome compacts in its place.
 
 use std::path::Path;
 
@@ -43,7 +43,7 @@ pub(super) static REGISTRATION: Registration = Registration {
     },
 };
 
-/// Seconds until the hook that compacts is ended from outside; it ends itself before.
+/// Seconds after which a watchdog kills the compacting hook; normally the hook ends earlier by itself.
 const LIMIT: u32 = 9;
 
 fn server(wanted: &InstallRequest) -> Value {
@@ -51,21 +51,22 @@ fn server(wanted: &InstallRequest) -> Value {
     if wanted.trust {
         history::json::set(&mut entry, "trust", true);
     }
-    // Of each call and of the start, for which a session waits: 10 minutes by default.
+    // Milliseconds for the server's start, for which a session waits, and for each call. Default: 10 minutes.
     if wanted.offline {
         history::json::set(&mut entry, "timeout", 20_000);
     }
     entry
 }
 
-/// With a timeout in milliseconds.
+/// Gemini CLI's timeout is in milliseconds.
 fn hook(program: &Path) -> Value {
     let command = unless_gone(&command(program));
     json!({ "hooks": [{"type": "command", "name": NAME, "command": command, "timeout": 5_000}] })
 }
 
-/// Gemini CLI (0.61) refuses the prompt when a hook ends with 2 or more, and so when the program is gone: 127. The
-/// shell must become the program: the client ends only what it started, and would wait for a child that hangs.
+/// Gemini CLI 0.61 rejects the prompt if a hook exits with 2 or more, so also with 127 if our program is
+/// gone. `exec` replaces the shell, because Gemini CLI kills only its direct child and would wait for a
+/// hanging grandchild.
 fn unless_gone(command: &str) -> String {
     let program = command.strip_suffix(" hook").unwrap_or(command);
     if cfg!(windows) { command.to_owned() } else { format!("[ -x {program} ] || exit 0; exec {command}") }
@@ -73,8 +74,7 @@ fn unless_gone(command: &str) -> String {
 
 fn seat_hook(program: &Path) -> Value {
     let program = quoted(&program.to_string_lossy());
-    // The time limit holds also where the program itself hangs: Gemini CLI's own was seen not to end a child of the
-    // hook.
+    // Our own watchdog, because Gemini CLI's timeout was seen not to kill a child of the hook.
     let command = if cfg!(windows) {
         format!("{program} seat gemini-cli")
     } else {
@@ -83,6 +83,6 @@ fn seat_hook(program: &Path) -> Value {
              wait $p || echo '{{}}'; kill $! 2>/dev/null"
         )
     };
-    // Milliseconds.
+    // The timeout is in milliseconds.
     json!({ "hooks": [{"type": "command", "name": NAME, "command": command, "timeout": 20_000}] })
 }

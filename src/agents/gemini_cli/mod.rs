@@ -1,7 +1,7 @@
-//! Gemini CLI: `tmp/<project>/chats/session-<minute>-<id8>.jsonl` (before 0.36 `.json`) in `~/.gemini`; sub-agents in
-//! `chats/<parent>/`. `projects.json` says which project is which directory; older folders are named by the SHA-256 of
-//! the directory. Resuming leaves stub files of the same id behind: of one id, the file with real messages counts
-//! (Gemini CLI 0.61).
+//! Gemini CLI: sessions in `tmp/<project>/chats/session-<minute>-<id8>.jsonl` (`.json` before 0.36) of
+//! `~/.gemini`, sub-agents in `chats/<parent>/`. `projects.json` maps directories to project names; older
+//! folders are named by the directory's SHA-256. Resuming leaves stub files with the same id behind; the file
+//! with real messages is the session (Gemini CLI 0.61).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -77,7 +77,7 @@ impl Agent for GeminiCli {
             if !kind || wanted.as_ref().is_some_and(|it| !it.iter().any(|it| it == project)) {
                 continue;
             }
-            // The name holds the id's first eight characters; sub-agents' the whole id.
+            // The file name contains the first eight characters of the id; a sub-agent's the whole id.
             let short = id.map(|it| it.get(..8).unwrap_or(it));
             if short.is_some_and(|it| !file.name().contains(it)) {
                 continue;
@@ -86,7 +86,7 @@ impl Agent for GeminiCli {
             let Some(found) = look(&file, parent, cwd).filter(|it| id.is_none_or(|id| id == it.id)) else {
                 continue;
             };
-            // A file is real if it has a prompt, or so much in it that the prompt may stand further on.
+            // Not a stub if it has a prompt, or is so long that the prompt may come after the head.
             let real = !found.first_words.is_empty() || file.len > HEAD;
             let place = (tmp.join(project), found.id.clone());
             let rank = |it: &(bool, FoundSession)| (it.0, it.1.changed_ms, it.1.path.clone());
@@ -98,7 +98,7 @@ impl Agent for GeminiCli {
         best.into_values().map(|it| it.1).collect()
     }
 
-    /// The directory of the project that a session's file belongs to.
+    /// The directory of the project whose folder contains the session's file.
     fn directory_of(&self, env: &Env, path: &Path) -> Option<PathBuf> {
         let path = crate::files::real(path);
         let tmp = crate::files::real(&home(env).join("tmp"));
@@ -106,8 +106,9 @@ impl Agent for GeminiCli {
         known(env).remove(project)
     }
 
-    /// Gemini CLI 0.61 begins another file of the same id when it resumes a `.json`, and when a compaction clears the
-    /// conversation in a later minute than the file's name says. It goes on with the one that was updated last.
+    /// Gemini CLI 0.61 starts another file with the same id when it resumes a `.json` session, and when a
+    /// compaction clears the conversation in a later minute than the one in the file name. It continues with
+    /// the most recently updated file.
     fn current_file(&self, env: &Env, id: &str, path: &Path) -> PathBuf {
         let folder = |it: &Path| it.parent().and_then(|it| fs::canonicalize(it).ok());
         let beside = |it: &FoundSession| folder(&it.path) == folder(path);
@@ -175,7 +176,7 @@ fn home(env: &Env) -> PathBuf {
     env.home.join(".gemini")
 }
 
-/// The folder names of a directory: the slug in `projects.json`, and the hash that came before.
+/// The possible folder names of a directory: its slug in `projects.json`, and the older SHA-256.
 fn projects(env: &Env, cwd: &Path) -> Vec<String> {
     let known = known(env);
     let mut out = Vec::new();
@@ -187,7 +188,7 @@ fn projects(env: &Env, cwd: &Path) -> Vec<String> {
     out
 }
 
-/// Folder name → directory, by both ways of naming.
+/// Maps folder names (slugs and hashes) to directories.
 fn known(env: &Env) -> BTreeMap<String, PathBuf> {
     let text = crate::files::read_to_string(&home(env).join("projects.json")).unwrap_or_default();
     let map: Value = serde_json::from_str(&history::json::mend(text.as_bytes())).unwrap_or_default();
@@ -214,7 +215,8 @@ fn look(file: &SessionFile, parent: Option<String>, cwd: Option<PathBuf>) -> Opt
         }
     };
     match document::open(&head, "messages") {
-        // The old form is one document; a line of the new one may be nothing but messages, and has no id.
+        // The old format is one document. A JSONL line may also contain only messages, but then has no
+        // `sessionId`.
         Some(old) if old.top.get("sessionId").is_some() => {
             let span = old.top.get("sessionId").unwrap_or_default();
             id = document::value(&head, span, "an id").ok().and_then(|it| it.as_str().map(str::to_owned));
@@ -233,7 +235,7 @@ fn look(file: &SessionFile, parent: Option<String>, cwd: Option<PathBuf>) -> Opt
     Some(FoundSession { parent, cwd, first_words: words, ..file.session(&GeminiCli, &id?) })
 }
 
-/// What the user typed: not commands (`/`, `?`), and not what Gemini CLI adds in angle brackets.
+/// The start of what the user typed: no commands (`/`, `?`), nothing that Gemini CLI adds in angle brackets.
 fn prompt(message: &Value) -> String {
     if message["type"] != "user" {
         return String::new();
@@ -297,7 +299,7 @@ mod tests {
         assert_eq!(list(&env, None, None).len(), 4);
         assert_eq!(find(&env, "aaaaaaaa-1").len(), 1);
         assert_eq!(find(&env, "dddddddd-4")[0].cwd, None);
-        // Two that could be meant.
+        // Ambiguous: two sessions changed at about the same time.
         let inside = Env { inside: Some(&GeminiCli), ..env };
         assert_eq!(current(&inside).len(), 2);
     }

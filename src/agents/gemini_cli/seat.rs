@@ -1,5 +1,5 @@
-//! Gemini CLI's AfterAgent: at the end of a turn a hook may deny it, clear the context and say what comes next. What it
-//! says becomes a user message, which the model answers.
+//! Gemini CLI's AfterAgent hook: at the end of a turn it may deny the answer, clear the context, and give a
+//! reason. The reason becomes a user message, which the model answers.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use history::error::Result;
 use history::{History, Kind, Message, Role};
 use sessions::Format;
 
-/// Hook AfterAgent; takes one text.
+/// Called by the hook AfterAgent; replies with one text.
 pub struct GeminiCliSeat;
 
 impl Seat for GeminiCliSeat {
@@ -26,7 +26,7 @@ impl Seat for GeminiCliSeat {
         Duration::from_secs(7)
     }
 
-    /// A hook: it is answered, and changes nothing.
+    /// A failed hook must still print a valid reply.
     fn answers_failure(&self) -> bool {
         true
     }
@@ -51,23 +51,24 @@ impl Seat for GeminiCliSeat {
     }
 }
 
-/// How the prompt begins that our own command `/epitome:compact` sends.
+/// Prefix of the prompt that our command `/epitome:compact` sends.
 const BY_HAND: &str = "EPITOME: compact this conversation now.";
-/// Reported tokens at which we compact at the latest.
+/// We compact at this many reported tokens at the latest.
 const AT_MOST: u64 = 500_000;
-/// Share of the client's own threshold at which we compact before it does.
+/// Share of Gemini CLI's own threshold at which we compact, so as to come first.
 const BEFORE_ITS_OWN: f64 = 0.9;
-/// The client's own threshold, where its settings say nothing (0.61: `model.compressionThreshold`).
+/// Default of Gemini CLI's own threshold, as a share of the window (0.61: `model.compressionThreshold`).
 const ITS_OWN: f64 = 0.5;
 
-/// Why to compact, if at all, and the user's words for it. `reported`: tokens of the last answer; `window`: the model's.
+/// The cause of the compaction and the user's focus; `None`: do not compact. `reported`: tokens of the last
+/// answer; `window`: the model's.
 fn asked(
     event: &Value,
     reported: Option<u64>,
     window: Option<u64>,
     settings_text: &str,
 ) -> Option<(Cause, Option<String>)> {
-    // The second AfterAgent of the turn that was denied: denying it again would never end.
+    // The AfterAgent that follows our own denial: denying that too would loop forever.
     if event["hook_event_name"] != "AfterAgent" || event["stop_hook_active"] == true {
         return None;
     }
@@ -79,7 +80,7 @@ fn asked(
     (reported? >= threshold(window, settings_text)).then_some((Cause::Auto, None))
 }
 
-/// Reported tokens from which we compact: before the client does.
+/// Reported tokens from which we compact: before Gemini CLI does.
 fn threshold(window: Option<u64>, settings_text: &str) -> u64 {
     let own = settings::get(settings_text, &["model", "compressionThreshold"])
         .and_then(|it| it.parse::<f64>().ok());
@@ -87,14 +88,14 @@ fn threshold(window: Option<u64>, settings_text: &str) -> u64 {
     window.map_or(AT_MOST, |it| AT_MOST.min((it as f64 * own * BEFORE_ITS_OWN) as u64))
 }
 
-/// The history without the prompt of our command and what the model said to it, nor what stands before the newest
-/// summary: the transcript keeps it, the client does not send it.
+/// The history as Gemini CLI sends it, without our `/epitome:compact` prompts and the answers to them. The
+/// transcript still has what the newest summary replaced, so that is dropped.
 fn conversation(history: History) -> History {
     let meta = history.meta.clone();
     let mut messages = history.into_messages();
     if let Some(at) = messages.iter().rposition(|it| it.kind == Kind::Summary) {
         messages.drain(..at);
-        // The model answers the summary with a word.
+        // The model's short acknowledgement of the summary ("OK").
         let word =
             |it: &Message| it.role == Role::Assistant && it.calls().next().is_none() && it.plain().len() < 40;
         if messages.get(1).is_some_and(word) {
@@ -112,7 +113,7 @@ fn conversation(history: History) -> History {
     History::new(messages, meta)
 }
 
-/// The answer that compacts: `text` is the next user message.
+/// The reply that compacts: `text` becomes the next user message.
 fn reply(text: &str) -> Value {
     let reason = format!(
         "{text}\n\n(This replaces the conversation so far; it is no task. Answer OK, call no tool, and wait for the user.)"
@@ -121,7 +122,7 @@ fn reply(text: &str) -> Value {
         "hookSpecificOutput": {"hookEventName": "AfterAgent", "clearContext": true}})
 }
 
-/// The custom command that compacts by hand.
+/// The file of the custom command `/epitome:compact`.
 pub(super) fn command_file() -> String {
     format!(
         "# Made by `epitome install gemini-cli`; `epitome uninstall gemini-cli` removes it.\n\

@@ -1,9 +1,10 @@
-//! The agents' hooks: what they say on standard input, and the shape in which each takes an answer.
+//! The agents' hooks: the events they send on standard input, and the form in which each agent takes a reply.
 //!
-//! Facts, all seen on the real programs (Claude Code 2.1.328, Codex 0.169, Gemini CLI 0.61, OpenCode 1.18): Claude Code
-//! and OpenCode take a PreCompact answer as plain text into the prompt of their compaction; `additionalContext` reaches
-//! the model from SessionStart, UserPromptSubmit and PostToolUse in Claude Code and Codex, and from BeforeAgent in
-//! Gemini CLI, whose SessionStart must print nothing, or the user's message is lost at the next resume.
+//! Observed in Claude Code 2.1.328, Codex 0.169, Gemini CLI 0.61 and OpenCode 1.18: Claude Code and OpenCode
+//! insert a PreCompact reply, as plain text, into their compaction prompt. `additionalContext` reaches the
+//! model from SessionStart, UserPromptSubmit and PostToolUse in Claude Code and Codex, and from BeforeAgent
+//! in Gemini CLI. Gemini CLI's SessionStart hook must print nothing, or the user's message is lost at the
+//! next resume.
 
 pub mod statusline;
 
@@ -17,55 +18,55 @@ use crate::files;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HookMoment {
-    /// A session begins or goes on.
+    /// A session starts or is resumed.
     Start,
-    /// It goes on right after a compaction.
+    /// A session continues right after a compaction.
     StartCompacted,
     /// The agent is about to compact.
     BeforeCompaction,
-    /// Gemini CLI asks itself, every turn, whether to compress.
+    /// Gemini CLI checks, every turn, whether to compress.
     BeforeCheck,
     /// The agent has compacted.
     AfterCompaction,
-    /// The user has said something, or a tool has answered: once or more a turn.
+    /// After a prompt or a tool result: once or more per turn.
     Turn,
     End,
     Other,
 }
 
-/// What an agent's hooks report, and when our answers reach its model.
+/// What an agent's hooks report, and when our replies reach its model.
 #[derive(Debug)]
 pub struct AgentHooks {
-    /// Events that only this agent has.
+    /// Event names that identify this agent.
     pub own_events: &'static [&'static str],
-    /// How the name of a session's file begins, where only this agent's begins so.
+    /// Prefix of its session files' names, if that identifies this agent.
     pub file_prefix: Option<&'static str>,
-    /// The moments at which an answer reaches its model.
+    /// The moments at which a reply reaches its model.
     pub heard_at: &'static [HookMoment],
-    /// Whether it takes the answer before a compaction as plain text; otherwise as JSON.
+    /// Whether it takes the reply before a compaction as plain text; otherwise as JSON.
     pub takes_text: bool,
-    /// Whether the sections of a summary must be named to it before a compaction; otherwise its instructions are a
-    /// file.
+    /// Whether the reply before a compaction must list the summary's sections; other agents take instructions
+    /// from a file.
     pub wants_sections: bool,
     pub after: AfterCompaction,
-    /// Whether the session holds the agent's summary when it says that it has compacted.
+    /// Whether the session already contains the agent's summary when the event after a compaction arrives.
     pub summary_in_session: bool,
-    /// Whether what its summary left out is added at the next turn.
+    /// Whether the facts that its summary left out are added at the next turn.
     pub missing_at_turn: bool,
 }
 
-/// What is added when a session goes on after a compaction.
+/// What is added to the context when a session continues after a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterCompaction {
     Nothing,
-    /// What it would be worst to lose: the summary is not written yet.
+    /// The most important facts of the original, since the summary is not available yet.
     Facts,
-    /// What the summary left out.
+    /// The facts that the summary left out.
     Missing,
 }
 
 impl AgentHooks {
-    /// Of an agent without hooks.
+    /// For an agent without hooks.
     pub const NONE: Self = Self {
         own_events: &[],
         file_prefix: None,
@@ -82,17 +83,17 @@ impl AgentHooks {
 pub struct HookEvent {
     pub agent: AgentRef,
     pub moment: HookMoment,
-    /// Its name, as the answer repeats it.
+    /// The agent's name for the event, which the reply repeats.
     pub name: String,
     pub session: String,
-    /// Its file, where there is one.
+    /// The session's file, if there is one.
     pub path: Option<PathBuf>,
     pub cwd: Option<PathBuf>,
-    /// What the agent's model wrote, after a compaction.
+    /// The agent's own summary, after a compaction.
     pub summary: Option<String>,
 }
 
-/// Reads what an agent's hook says. `inside`: the agent that the environment names.
+/// Parses a hook's input. `inside`: the agent that the environment names.
 pub fn read(text: &str, inside: Option<AgentRef>) -> Option<HookEvent> {
     let said: Value = serde_json::from_str(text).ok()?;
     let field = |key: &str| said[key].as_str().map(str::to_owned).filter(|it| !it.is_empty());
@@ -118,7 +119,7 @@ pub fn read(text: &str, inside: Option<AgentRef>) -> Option<HookEvent> {
         _ => HookMoment::Other,
     };
     let summary = field("compact_summary").map(|it| {
-        // The model thinks first, in a part that the agent drops.
+        // The model's text before `<summary>` is thinking, which the agent drops.
         let inner = it.split_once("<summary>").map_or(it.as_str(), |(_, rest)| rest);
         inner.split_once("</summary>").map_or(inner, |(inner, _)| inner).trim().to_owned()
     });
@@ -139,7 +140,7 @@ impl HookEvent {
         matches!(self.name.as_str(), "UserPromptSubmit" | "BeforeAgent")
     }
 
-    /// What to print so that `text` reaches the model, or nothing where it cannot.
+    /// What to print so that `text` reaches the model; empty if it cannot at this moment.
     pub fn answer(&self, text: &str) -> String {
         let hooks = &self.agent.info().hooks;
         let plain = self.moment == HookMoment::BeforeCompaction && hooks.takes_text;
@@ -155,10 +156,10 @@ impl HookEvent {
     }
 }
 
-/// How much of a session's end is looked at for the context that was last reported.
+/// How much of a session file's end is searched for the last reported context, in bytes.
 const TAIL: u64 = 262_144;
 
-/// The context that the provider last reported.
+/// The context size that the provider last reported.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ReportedContext {
     pub tokens: u64,
@@ -167,7 +168,7 @@ pub struct ReportedContext {
     pub at: Option<i64>,
 }
 
-/// From the end of a session's file: cheap enough for every turn. Nothing if the end does not say it.
+/// The last reported context near the end of a session's file: cheap enough to run every turn.
 pub fn reported(agent: AgentRef, path: &Path) -> Option<ReportedContext> {
     let end = files::tail(path, TAIL).ok()?;
     let text = history::json::mend(&end);
@@ -179,7 +180,7 @@ pub fn reported(agent: AgentRef, path: &Path) -> Option<ReportedContext> {
     })
 }
 
-/// The window that a session's own records name, from its end (Codex).
+/// The window named in the records near a session's end (Codex).
 pub fn window(path: &Path) -> Option<u64> {
     let end = files::tail(path, TAIL).ok()?;
     let text = history::json::mend(&end);

@@ -1,13 +1,13 @@
 //! The JSON that Claude Code writes to a status line command's standard input.
 //!
-//! Its fields: <https://code.claude.com/docs/en/statusline>. `context_window` came with 2.0.65, `prompt_cache` with
-//! 2.1.251; both seen on 2.1.328. Other agents' sessions can be named in the same form, by `transcript_path` alone.
+//! Fields: <https://code.claude.com/docs/en/statusline>. `context_window` exists since 2.0.65, `prompt_cache`
+//! since 2.1.251; both seen in 2.1.328. For other agents the same form with only `transcript_path` works.
 
 use std::path::PathBuf;
 
 use serde_json::Value;
 
-/// What the agent says of its session; everything is optional.
+/// What the agent tells about its session; everything is optional.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct StatusInput {
     pub session: Option<String>,
@@ -20,19 +20,19 @@ pub struct StatusInput {
 /// The context as the agent counts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Context {
-    /// Tokens of the last request and its answer; nothing before the first and right after a compaction.
+    /// Tokens of the last request and its reply; `None` before the first and right after a compaction.
     pub tokens: Option<u64>,
     pub window: Option<u64>,
 }
 
-/// The provider's cache as the agent knows it.
+/// The provider's prompt cache as the agent knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cache {
-    /// Milliseconds since 1970 until which it is warm; nothing where that is not known.
+    /// When it expires, in ms since 1970; `None` if unknown.
     pub until: Option<i64>,
 }
 
-/// Reads it; nothing where it is no JSON object. A field of another type counts as missing.
+/// `None` if `text` is not a JSON object. A field of the wrong type counts as missing.
 pub fn read(text: &str) -> Option<StatusInput> {
     let root: Value = serde_json::from_str(text).ok()?;
     root.is_object().then(|| StatusInput {
@@ -59,7 +59,7 @@ fn context(value: &Value) -> Context {
 }
 
 fn cache(value: &Value) -> Cache {
-    // Seconds since 1970, whole or not.
+    // Seconds since 1970, possibly fractional.
     let seconds = value["expires_at"].as_f64().filter(|_| value["caching_observed"] != false);
     Cache { until: seconds.map(|it| (it * 1_000.0) as i64) }
 }

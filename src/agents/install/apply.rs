@@ -1,4 +1,4 @@
-//! Changes put in place, all or none, with a record of what was made for them.
+//! Applies changes, all or none, and records what was created for them.
 
 use std::path::Path;
 
@@ -7,8 +7,8 @@ use super::{FileChange, InstallPlan};
 use crate::files::real;
 use history::error::{Error, ErrorKind, Result};
 
-/// Makes the changes of a plan. What is made for them is recorded first, in our data directory `data`; if a change
-/// fails, that record is taken back.
+/// Applies an installation. What it creates is recorded first, in our data directory `data`; if a change
+/// fails, that record is undone.
 pub fn put_in(data: &Path, agent: &str, plan: &InstallPlan) -> Result<()> {
     let changes = &plan.changes;
     writable(changes)?;
@@ -27,7 +27,7 @@ pub fn put_in(data: &Path, agent: &str, plan: &InstallPlan) -> Result<()> {
     done
 }
 
-/// Makes the changes that take an agent's registration out, and removes the folders that were made for it.
+/// Applies an uninstallation, and removes the folders that were created for the agent.
 pub fn take_out(data: &Path, agent: &str, changes: &[FileChange]) -> Result<()> {
     writable(changes)?;
     apply(changes)?;
@@ -59,7 +59,7 @@ fn writable(changes: &[FileChange]) -> Result<()> {
     Ok(())
 }
 
-/// Makes all changes; if one fails, those before it are taken back.
+/// Makes all changes; if one fails, those already made are undone.
 fn apply(changes: &[FileChange]) -> Result<()> {
     let changes: Vec<&FileChange> = changes.iter().filter(differ).collect();
     for (number, it) in changes.iter().enumerate() {
@@ -77,7 +77,8 @@ fn apply(changes: &[FileChange]) -> Result<()> {
     Ok(())
 }
 
-/// Writes `after` to a file, or removes it. Fails if it no longer holds `before`: its agent may have written it since.
+/// Writes `after` to a file, or removes it if `None`. Fails if the file's content is not `before`: the agent
+/// may have written it since.
 fn put(path: &Path, before: Option<&str>, after: Option<&str>) -> Result<()> {
     let fail = |error| Error::new(ErrorKind::Io, "writing settings").at_path(path).because(error);
     let now = match std::fs::read_to_string(path) {
@@ -92,7 +93,7 @@ fn put(path: &Path, before: Option<&str>, after: Option<&str>) -> Result<()> {
     }
     match after {
         Some(text) => {
-            // A link stays a link: what it points to is written.
+            // A symbolic link is kept: its target is written.
             let path = real(path);
             std::fs::create_dir_all(path.parent().unwrap_or(&path)).map_err(fail)?;
             crate::files::install(&path, text.as_bytes())
@@ -123,7 +124,7 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::Changed);
             assert_eq!((text("a"), text("b").as_deref()), (None, Some("theirs")), "{error}");
         }
-        // What was put in place first goes back, as far as it can.
+        // Changes already made are undone, as far as possible.
         std::fs::create_dir(path("c")).unwrap();
         let changes =
             [change("a", None, Some("ours")), change("b", Some("theirs"), None), change("c", None, Some(""))];

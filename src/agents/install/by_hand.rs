@@ -1,4 +1,4 @@
-//! What the user does by hand: settings to copy for clients that we do not edit, and servers to take out first.
+//! What the user has to do by hand: add settings for clients that we do not edit, or remove a server first.
 
 use std::path::Path;
 
@@ -7,13 +7,13 @@ use serde_json::json;
 use super::NAME;
 use history::error::{Error, ErrorKind};
 
-/// A server of our name that we did not register, and would not know how to put back.
+/// For a server of our name that we did not register and could not restore on uninstalling.
 pub(super) fn registered_by_hand(remedy: &str, path: &Path) -> Error {
     let what = format!("a server named epitome is registered by hand already; remove it first: {remedy}");
     Error::new(ErrorKind::Refused, what).at_path(path)
 }
 
-/// What to write by hand for clients that we do not edit: name, file and text.
+/// The settings to add by hand for a client that we do not edit: file and text.
 pub fn snippet(client: &str, program: &Path) -> Option<(&'static str, String)> {
     let program = program.display().to_string();
     let args = json!(["serve", "--stdio"]);

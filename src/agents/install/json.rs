@@ -1,4 +1,4 @@
-//! Settings in JSON: the server in a section, hooks by event.
+//! Settings in JSON: the server in a section, hooks listed by event.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use super::{
 use crate::agents::settings;
 use history::error::{Error, ErrorKind, Result};
 
-/// The files that installing changes, and what it makes in them.
+/// The files that installing changes, and what it creates in them.
 #[derive(Default)]
 pub(super) struct Edits {
     pub(super) files: BTreeMap<PathBuf, FileChange>,
@@ -22,7 +22,7 @@ pub(super) struct Edits {
 }
 
 impl Edits {
-    /// Puts the server into JSON settings.
+    /// Adds the server to JSON settings.
     pub(super) fn server(
         &mut self,
         file: &Path,
@@ -47,7 +47,7 @@ impl Edits {
         Ok(())
     }
 
-    /// Puts the hooks, what puts us in the agent's place, and the status line into JSON settings.
+    /// Adds the hooks, the seat's setting and the status line to JSON settings.
     pub(super) fn hooks(
         &mut self,
         file: &Path,
@@ -75,7 +75,7 @@ impl Edits {
         })
     }
 
-    /// Edits a JSON file that may be changed already, or may have to be made.
+    /// Edits a JSON file that an earlier edit may have changed already, or that may not exist yet.
     fn json(&mut self, path: &Path, with: impl FnOnce(&str, &mut Vec<Made>) -> Option<String>) -> Result<()> {
         let made = self.made.entry(path.display().to_string()).or_default();
         let change = match self.files.remove(path) {
@@ -114,7 +114,7 @@ fn with_hook(text: &str, event: &str, hook: &Value, made: &mut Vec<Made>) -> Opt
     settings::push(&text, &["hooks", event], &hook.to_string())
 }
 
-/// Settings with an environment variable set to `"1"`, unless the user has said something about it.
+/// Settings with an environment variable set to `"1"`, unless the user has set it to anything.
 fn switched_on(text: &str, variable: &str, made: &mut Vec<Made>) -> Option<String> {
     let text = section_of(text, &[], "env", "{}", made)?;
     if settings::get(&text, &["env", variable]).is_some() {
@@ -124,7 +124,7 @@ fn switched_on(text: &str, variable: &str, made: &mut Vec<Made>) -> Option<Strin
     settings::insert(&text, &["env"], variable, "\"1\"")
 }
 
-/// The text with a section of that name, made if it was not there.
+/// The text with a section of that name, created with the value `empty` if missing.
 fn section_of(text: &str, path: &[&str], name: &str, empty: &str, made: &mut Vec<Made>) -> Option<String> {
     let whole = [path, &[name]].concat();
     if settings::get(text, &whole).is_some() {
@@ -146,7 +146,7 @@ pub(super) fn without_hooks(text: &str, of: &Registration) -> String {
     text
 }
 
-/// Whether a hook entry calls us, wherever we lay.
+/// Whether a hook entry runs epitome, whatever path it was installed at.
 pub(super) fn is_ours(element: &str) -> bool {
     let commands = |it: &serde_json::Value| {
         let all = it["hooks"].as_array().cloned().unwrap_or_default();

@@ -1,12 +1,12 @@
-//! Registration: what stands in each agent's settings while we are installed.
+//! Registration: what we add to each agent's settings.
 //!
 //! ```text
-//! Registration ─▶ plan::install ─▶ InstallPlan ─▶ apply::put_in ─▶ files, and records of what was made for them
+//! Registration ─▶ plan::install ─▶ InstallPlan ─▶ apply::put_in ─▶ files, and records of what was created
 //!                 plan::uninstall ◀──────────────────────────────────────────────────┘
 //! ```
 //!
-//! **Invariants.** Installing twice is installing once. Uninstalling leaves every byte as it was, also where a file or
-//! a section had to be made. Files that do not parse are refused, not mended.
+//! **Invariants.** Installing twice changes nothing more. Uninstalling restores every byte, also where a file
+//! or a section had to be created. Files that do not parse are refused, not repaired.
 
 mod registration;
 mod plan;
@@ -31,10 +31,10 @@ pub use registration::{Plugins, Registration, SeatSetting, SettingsStyle, Status
 pub use state::{expect_agent, installed, other_seats, registered, seated};
 pub use status_line::other_status_line;
 
-/// The name under which the server is registered.
+/// The name under which our server is registered.
 pub const NAME: &str = "epitome";
 
-/// The text of settings, if they are there.
+/// The text of a settings file; `None` if it does not exist.
 fn text_of(path: &Path) -> Result<Option<String>> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),

@@ -1,4 +1,4 @@
-//! What installing and uninstalling change, without changing anything yet.
+//! Plans what installing and uninstalling change; nothing is written here.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,19 +21,19 @@ pub struct InstallRequest {
     pub hooks: bool,
     /// Whether we compact in the agent's place.
     pub seat: bool,
-    /// Percent of the window from which the agent is to compact at the end of a turn; 0: only when it decides to.
+    /// Percent of the window at which a turn's end triggers a compaction; 0: only the agent decides.
     pub compact_at: u8,
-    /// Whether the agent is to show our status line. One of an earlier install stays either way.
+    /// Whether to add our status line. One from an earlier install stays either way.
     pub status_line: bool,
-    /// Whether the agent is to run the tools without asking.
+    /// Whether the agent may run our tools without asking.
     pub trust: bool,
-    /// Whether what stands there under our name is known to be ours.
+    /// Whether an existing entry under our name is known to be ours.
     pub ours: bool,
-    /// No provider can be asked: every call is done within seconds.
+    /// No provider is configured, so every call finishes within seconds.
     pub offline: bool,
 }
 
-/// A file before and after. `None`: not there.
+/// A file's text before and after; `None`: no file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileChange {
     pub path: PathBuf,
@@ -41,12 +41,13 @@ pub struct FileChange {
     pub after: Option<String>,
 }
 
-/// Something that installing had to make in a file of settings: uninstalling takes it out where nothing else came in.
+/// Something that installing had to create in a settings file: uninstalling removes it if nothing else was
+/// added to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Made {
     File,
-    /// The whole object, in a file that held only this white space.
+    /// The top-level object, in a file that contained only this white space.
     Object(String),
     /// An empty object or list at these keys.
     Section(Vec<String>),
@@ -54,17 +55,17 @@ pub enum Made {
     Switch(Vec<String>),
 }
 
-/// By file.
+/// What was created, by file.
 pub type MadeInFiles = BTreeMap<String, Vec<Made>>;
 
-/// What installing changes, and what it makes for that.
+/// What installing changes, and what it creates for that.
 #[derive(Debug)]
 pub struct InstallPlan {
     pub changes: Vec<FileChange>,
     pub made: MadeInFiles,
 }
 
-/// Plans an installation. `config`: the folder of user configurations.
+/// Plans an installation. `config`: the folder of user configurations (`~/.config`).
 pub fn install(env: &Env, config: &Path, of: &Registration, wanted: &InstallRequest) -> Result<InstallPlan> {
     let (server, hooks) = (of.files)(env, config);
     let mut edits = Edits::default();
@@ -96,7 +97,7 @@ pub fn install(env: &Env, config: &Path, of: &Registration, wanted: &InstallRequ
     Ok(InstallPlan { changes: edits.files.into_values().collect(), made: edits.made })
 }
 
-/// `text`: the plugin, with places for the program and the seat.
+/// `text`: the plugin, with placeholders for the program's path and the seat.
 fn plugin_change(path: PathBuf, text: &str, wanted: &InstallRequest) -> Result<FileChange> {
     let before = text_of(&path)?;
     if before.as_deref().is_some_and(|it| it.lines().next() != text.lines().next()) {
@@ -110,7 +111,7 @@ fn plugin_change(path: PathBuf, text: &str, wanted: &InstallRequest) -> Result<F
     Ok(FileChange { path, before, after: (wanted.hooks || wanted.seat).then(plugin) })
 }
 
-/// What uninstalling changes; `made` is what installing had to make.
+/// What uninstalling changes; `made`: what installing created.
 pub fn uninstall(env: &Env, config: &Path, of: &Registration, made: &MadeInFiles) -> Result<Vec<FileChange>> {
     let (server, hooks) = (of.files)(env, config);
     let is_plugin = |path: &Path| matches!(of.style, SettingsStyle::Plugin { .. }) && *path == hooks;
@@ -135,7 +136,7 @@ pub fn uninstall(env: &Env, config: &Path, of: &Registration, made: &MadeInFiles
     Ok(out)
 }
 
-/// Settings as they would be had we never been installed; nothing where the file was made for us.
+/// The settings as if we had never been installed; `None` if the file was created for us.
 fn without_ours(path: &Path, before: &str, of: &Registration, made: &[Made]) -> Result<Option<String>> {
     let mut after = match &of.style {
         SettingsStyle::Toml => sections::remove(before, is_our_section),
@@ -146,7 +147,7 @@ fn without_ours(path: &Path, before: &str, of: &Registration, made: &[Made]) -> 
         }
         SettingsStyle::SeatFiles => return Ok(Some(before.to_owned())),
     };
-    // What stands in another was made after it.
+    // In reverse: inner sections were created after the outer ones.
     for it in made.iter().rev() {
         after = without_made(&after, it).unwrap_or(after);
     }
@@ -158,7 +159,7 @@ fn without_ours(path: &Path, before: &str, of: &Registration, made: &[Made]) -> 
     Ok(blank.or_else(|| (!made.contains(&Made::File)).then_some(after)))
 }
 
-/// The text without something that was made in it, if nothing else came into that.
+/// The text without a created section or switch; `None` if something else was added to it.
 fn without_made(text: &str, made: &Made) -> Option<String> {
     let (keys, untouched): (_, &[&str]) = match made {
         Made::File | Made::Object(_) => return None,

@@ -1,4 +1,4 @@
-//! How each agent is registered with, as data.
+//! How to register with an agent, as data.
 
 use std::path::{Path, PathBuf};
 
@@ -7,60 +7,60 @@ use serde_json::Value;
 use super::InstallRequest;
 use crate::agents::Env;
 
-/// How our server and hooks are put into an agent's settings, and how we take its place when it compacts.
+/// How our server and hooks are added to an agent's settings, and how we compact in its place.
 pub struct Registration {
-    /// Its program, as it is found on the `PATH`.
+    /// Name of its program on the `PATH`.
     pub program: &'static str,
     /// Its own folder. Here and below: `config` is the folder of user configurations (`~/.config`).
     pub folder: fn(env: &Env, config: &Path) -> PathBuf,
-    /// The settings files: where the server stands, where the hooks do.
+    /// The settings files: the one with MCP servers, and the one with hooks (or our plugin).
     pub files: fn(env: &Env, config: &Path) -> (PathBuf, PathBuf),
     pub style: SettingsStyle,
-    /// The events at which we are called, with what each does and costs. In settings they are named; a plugin has its
-    /// own.
+    /// The events at which we are called, and what each does and costs. The names are those in settings; a
+    /// plugin's are its own.
     pub events: &'static [(&'static str, &'static str)],
-    /// What changes when we compact in its place, and how to leave that; nothing where settings and files of ours
-    /// cannot bring that about.
+    /// What changes when we compact in its place, and how to turn that off; `None` where settings and our own
+    /// files cannot achieve it.
     pub seat_explained: Option<[&'static str; 3]>,
     /// The files of our own that the seat needs beside the settings.
     pub seat_files: fn(env: &Env, program: &Path, compact_at: u8) -> Vec<(PathBuf, String)>,
-    /// Where plugins of others may lie that compact in its place.
+    /// Where other plugins that compact in its place may be.
     pub plugins: Option<Plugins>,
-    /// How a server is taken out that the user registered by hand.
+    /// How to remove a server that the user registered by hand.
     pub by_hand: &'static str,
-    /// Where prompts of the user lie as files, for an agent that shows no server's prompts.
+    /// The folder of the user's prompt files, for an agent that does not show an MCP server's prompts.
     pub prompts: Option<fn(env: &Env, config: &Path) -> PathBuf>,
-    /// Whether the seat can compact at the end of a turn from a share of the window on.
+    /// Whether the seat can compact at the end of a turn above a given share of the window.
     pub has_threshold: bool,
     pub status_line: Option<StatusLineSetting>,
     /// What the user should know after installing.
     pub note: fn(&InstallRequest) -> Option<&'static str>,
 }
 
-/// In which files an agent keeps these settings, and in which form.
+/// The form of an agent's settings, and what registers us there.
 pub enum SettingsStyle {
     /// TOML: a section for the server, lists of tables for the hooks.
     Toml,
-    /// JSON: the server in a section of that name, hooks by event.
+    /// JSON: the server in the section `section`, hooks listed by event.
     Json {
         section: &'static str,
         server: fn(&InstallRequest) -> Value,
         hook: fn(program: &Path) -> Value,
         seat: SeatSetting,
     },
-    /// JSON for the server; the hooks and the seat are a plugin of ours, whose text this is.
+    /// JSON for the server; hooks and seat are in our plugin, whose source is `text`.
     Plugin { section: &'static str, server: fn(&InstallRequest) -> Value, text: &'static str },
-    /// Nothing in its settings, and no server: the seat's files are all there is.
+    /// No settings and no MCP server: only the seat's files.
     SeatFiles,
 }
 
-/// What puts us in an agent's place, in its settings.
+/// The setting that makes us compact in an agent's place.
 pub enum SeatSetting {
     Hook {
         event: &'static str,
         hook: fn(program: &Path) -> Value,
     },
-    /// An environment variable, in the section `env`, that switches on what our files need.
+    /// An environment variable, in the section `env`, that enables the feature our files need.
     Switch(&'static str),
 }
 
@@ -70,7 +70,7 @@ pub struct StatusLineSetting {
     pub value: fn(program: &Path) -> Value,
 }
 
-/// Code that holds `word`, at most `depth` folders below `folder`.
+/// Code files that contain `word`, at most `depth` levels below `folder`.
 pub struct Plugins {
     pub folder: fn(env: &Env, config: &Path) -> PathBuf,
     pub depth: usize,
@@ -83,9 +83,9 @@ macro_rules! reminder {
     };
 }
 
-/// When the reminder speaks, and how to switch it off.
+/// When the reminder is printed, and how to switch it off.
 pub(crate) const REMINDER: &str = reminder!();
 
-/// The same where what a summary left out comes with a prompt.
+/// The same, for agents that also get what a summary left out with a prompt.
 pub(crate) const MISSING_AND_REMINDER: &str =
     concat!("after a compaction, adds once what the summary left out (at most 1,500 tokens); ", reminder!());

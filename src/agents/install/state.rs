@@ -1,4 +1,4 @@
-//! What stands in an agent's settings now, ours and others'.
+//! What is in an agent's settings now: our entries, and other plugins.
 
 use std::path::{Path, PathBuf};
 
@@ -10,10 +10,10 @@ use crate::agents::settings::{self, sections};
 use crate::agents::{AgentRef, Env};
 use history::error::{Error, ErrorKind, Result};
 
-/// Refuses to install for an agent that is not on this machine: no folder of its own, no program on the `PATH`.
+/// Checks that the agent is on this machine: a folder of its own, or its program on the `PATH`.
 ///
 /// # Errors
-/// [`ErrorKind::Refused`] if it is not.
+/// [`ErrorKind::Refused`] if neither is found.
 pub fn expect_agent(env: &Env, config: &Path, agent: AgentRef, of: &Registration) -> Result<()> {
     let (folder, program) = ((of.folder)(env, config), of.program);
     let (server, _) = (of.files)(env, config);
@@ -47,7 +47,7 @@ pub fn seated(env: &Env, config: &Path, of: &Registration) -> bool {
     }
 }
 
-/// Whether we are registered with an agent: by the server, or where it takes none, by the seat.
+/// Whether we are registered with an agent: by our server or, for an agent without MCP, by the seat.
 pub fn registered(env: &Env, config: &Path, of: &Registration) -> bool {
     match of.style {
         SettingsStyle::SeatFiles => seated(env, config, of),
@@ -55,7 +55,7 @@ pub fn registered(env: &Env, config: &Path, of: &Registration) -> bool {
     }
 }
 
-/// Whether the server stands in an agent's settings, and whether hooks do.
+/// Whether our server is in an agent's settings, and whether our hooks are.
 pub fn installed(env: &Env, config: &Path, of: &Registration) -> (bool, bool) {
     let (server, hooks) = (of.files)(env, config);
     match &of.style {
@@ -79,7 +79,7 @@ pub fn installed(env: &Env, config: &Path, of: &Registration) -> (bool, bool) {
     }
 }
 
-/// Plugins of others that may compact in an agent's place.
+/// Other plugins that may compact in an agent's place.
 pub fn other_seats(env: &Env, config: &Path, of: &Registration) -> Vec<PathBuf> {
     let Some(Plugins { folder, depth, word }) = &of.plugins else { return Vec::new() };
     let is_code = |it: &PathBuf| it.extension().is_some_and(|it| it == "ts" || it == "js" || it == "mjs");
@@ -91,7 +91,7 @@ pub fn other_seats(env: &Env, config: &Path, of: &Registration) -> Vec<PathBuf> 
     files.filter(is_code).filter(theirs).collect()
 }
 
-/// The text of settings, empty where they cannot be read.
+/// The text of a settings file; empty if it cannot be read.
 fn text(path: &Path) -> String {
     text_of(path).ok().flatten().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The status line among an agent's JSON settings.
+//! The status line in an agent's JSON settings.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{InstallRequest, NAME, Registration, StatusLineSetting, text_of};
 use crate::agents::{Env, settings};
 
-/// Settings with our status line, where it is wanted or was installed before; another one stays.
+/// Settings with our status line, if wanted or installed before; a status line of the user's is kept.
 pub(super) fn with_status_line(text: String, of: &Registration, wanted: &InstallRequest) -> Option<String> {
     let Some(StatusLineSetting { key, value }) = &of.status_line else { return Some(text) };
     let value = value(&wanted.program).to_string();
@@ -37,7 +37,7 @@ fn is_our_status_line(value: &str) -> bool {
     command.ends_with(" statusline") && command.contains(NAME)
 }
 
-/// The settings that name another status line than ours, if they do.
+/// The settings file that configures a status line other than ours, if any.
 pub fn other_status_line(env: &Env, config: &Path, of: &Registration) -> Option<PathBuf> {
     let key = of.status_line.as_ref()?.key;
     let (_, path) = (of.files)(env, config);

@@ -29,7 +29,7 @@ const TOML: [&str; 9] = [
     "\u{feff}model = \"x\"\n",
 ];
 
-/// Installing, again, and uninstalling, as the command does it.
+/// Installs twice and uninstalls, as the commands do.
 fn round(env: &Env, config: &Path, agent: AgentRef, hooks: bool, seat: bool) -> Vec<PathBuf> {
     let of = agent.info().registration.unwrap();
     let program = "/opt/my tools/epitome".into();
@@ -62,7 +62,7 @@ fn round(env: &Env, config: &Path, agent: AgentRef, hooks: bool, seat: bool) -> 
     let again = install(env, config, of, &wanted).unwrap();
     assert!(again.changes.iter().all(|it| it.before == it.after), "{agent:?} {again:?}");
     assert!(again.made.values().all(Vec::is_empty), "{again:?}");
-    // A newer one, elsewhere, takes its place.
+    // A newer program at another path replaces it.
     let moved = InstallRequest { program: "/new/epitome".into(), ours: true, ..wanted };
     write(&install(env, config, of, &moved).unwrap().changes);
     let undone = uninstall(env, config, of, &made).unwrap();
@@ -88,11 +88,11 @@ fn every_byte_is_as_before() {
             let home = tempfile::tempdir().unwrap();
             let env = Env { home: home.path().to_owned(), ..Env::default() };
             let config = home.path().join(".config");
-            // Nothing there.
+            // No files yet.
             for path in round(&env, &config, agent, hooks, seat) {
                 assert!(!path.exists(), "{path:?}");
             }
-            // Something there, of all kinds.
+            // Existing files of all kinds.
             let (server, other) = (of.files)(&env, &config);
             let texts = if matches!(of.style, SettingsStyle::Toml) { &TOML[..] } else { &JSON[..] };
             for text in texts {

@@ -30,7 +30,7 @@ pub(super) fn toml_change(
         return Err(registered_by_hand(of.by_hand, path));
     }
     let text = sections::remove(&text, is_our_section);
-    // Ours is a section; this is not.
+    // Still there after removing our sections: not ours (such as an inline table).
     if registered(&text)? {
         return Err(registered_by_hand(of.by_hand, path));
     }

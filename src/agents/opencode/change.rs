@@ -1,4 +1,4 @@
-//! Writing back into OpenCode's database: from what an export said to what another one says, in one transaction.
+//! Writing back into OpenCode's database: applies the difference between two exports, in one transaction.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,14 +10,14 @@ use serde_json::{Map, Value};
 
 use history::error::{Error, ErrorKind, Hint, Result};
 
-/// Takes the database from what the export `from` says to what `to` says. Both are documents as
-/// an export gives them.
+/// Changes the database from the export `from` to the export `to`.
 ///
-/// Of the same session, messages and parts that only `to` has are inserted, those that only `from` has are deleted,
-/// those that differ are updated. A session of another id is made as a copy of the row of `from`'s session. Rows that
-/// neither document knows, such as later turns, stay: what was changed is undone by swapping the two.
+/// If both are of the same session, messages and parts that only `to` has are inserted, those that only
+/// `from` has are deleted, and those that differ are updated. If the ids differ, a new session is created,
+/// its row copied from `from`'s session. Rows in neither export, such as later turns, are kept, so swapping
+/// the two undoes a change.
 ///
-/// [`ErrorKind::Changed`] if a row is no longer what `from` says: nothing is written then.
+/// [`ErrorKind::Changed`] if a row no longer matches `from`: then nothing is written.
 pub(super) fn change(database: &Path, from: &[u8], to: &[u8]) -> Result<()> {
     let (from, to) = (SessionRows::of(from)?, SessionRows::of(to)?);
     let failed = |it: rusqlite::Error| failed(database, it);
@@ -31,7 +31,7 @@ pub(super) fn change(database: &Path, from: &[u8], to: &[u8]) -> Result<()> {
     }
     let nothing = BTreeMap::new();
     let old = if same { &from.rows } else { &nothing };
-    // Parts before their messages, which would take them along.
+    // Reversed, parts come before messages: deleting a message would delete its parts too.
     for (key, row) in old.iter().rev() {
         let (table, id) = key;
         let wanted = to.rows.get(key);
@@ -54,7 +54,7 @@ pub(super) fn change(database: &Path, from: &[u8], to: &[u8]) -> Result<()> {
         };
         done.map_err(failed)?;
     }
-    // Messages sort before their parts, which refer to them.
+    // Messages sort before parts, which reference them.
     for (key, row) in to.rows.iter().filter(|it| !old.contains_key(it.0)) {
         let data = as_stored(&row.data);
         let done = match &row.message {
@@ -73,9 +73,9 @@ pub(super) fn change(database: &Path, from: &[u8], to: &[u8]) -> Result<()> {
     transaction.commit().map_err(failed)
 }
 
-/// A message or part as it is stored: without its ids.
+/// A message or part as stored in the `data` column, without its ids.
 struct StoredRow {
-    /// Of a part: the message that it is of.
+    /// The id of the part's message; `None` for a message.
     message: Option<String>,
     at: i64,
     data: Value,
@@ -84,7 +84,7 @@ struct StoredRow {
 struct SessionRows {
     session: String,
     info: Value,
-    /// By table and id.
+    /// Key: table and id.
     rows: BTreeMap<(&'static str, String), StoredRow>,
 }
 
@@ -114,7 +114,7 @@ impl SessionRows {
     }
 }
 
-/// The id and the rest, without what has a column of its own.
+/// The id, and the object without the fields that have their own columns.
 fn stored(value: Value) -> Option<(String, Value)> {
     let Value::Object(object) = value else { return None };
     let id = object.get("id")?.as_str()?.to_owned();
@@ -123,22 +123,22 @@ fn stored(value: Value) -> Option<(String, Value)> {
     Some((id, Value::Object(data)))
 }
 
-/// Under this name an export holds the text of a row that is no JSON object.
+/// The field in which an export keeps the text of a row that is not a JSON object.
 pub(super) const UNREADABLE: &str = "unreadable";
 
-/// A row's data as an export shows it.
+/// A row's `data` as it appears in an export.
 fn as_exported(text: &str) -> Value {
     let read = serde_json::from_str(text).ok().filter(Value::is_object);
     read.unwrap_or_else(|| serde_json::json!({ UNREADABLE: text }))
 }
 
-/// A row's data as the database holds it.
+/// A row's `data` as stored in the database.
 fn as_stored(data: &Value) -> String {
     let unreadable = data.as_object().filter(|it| it.len() == 1).and_then(|it| it.get(UNREADABLE)?.as_str());
     unreadable.map_or_else(|| history::json::compact(data), str::to_owned)
 }
 
-/// A row like the old session's, whatever columns this version has, but for what makes it another session.
+/// Inserts a copy of the old session's row, in all columns but those that make it a new session.
 fn copy_session(transaction: &Transaction<'_>, old: &str, info: &Value) -> rusqlite::Result<()> {
     let text = |key: &str| Column::Text(info[key].as_str().unwrap_or_default().to_owned());
     let time = |key: &str| Column::Integer(info["time"][key].as_i64().unwrap_or_default());
@@ -192,7 +192,7 @@ pub(super) fn failed(path: &Path, error: rusqlite::Error) -> Error {
     failed.at_path(path).because(error)
 }
 
-/// A column as text, mended; empty if it is null or a number.
+/// A column as text, repaired by `json::mend`; empty if it is null or a number.
 pub(super) fn text(row: &Row<'_>, column: usize) -> String {
     match row.get_ref(column) {
         Ok(ValueRef::Text(bytes) | ValueRef::Blob(bytes)) => history::json::mend(bytes).into_owned(),
@@ -284,11 +284,11 @@ mod tests {
             change(&path, &before, &after).unwrap();
             let found: Value = serde_json::from_slice(&export(&path, "ses_1").unwrap()).unwrap();
             assert_eq!(found["messages"], serde_json::from_slice::<Value>(&after).unwrap()["messages"]);
-            // Doing it again meets rows that are not as they were read; appending the same again, rows that are there.
+            // A second time it fails: the rows no longer match `from`, or exist already.
             let done = dump(&db);
             assert!(change(&path, &before, &after).is_err());
             assert_eq!(dump(&db), done, "nothing is written by halves");
-            // A later turn, then the way back: only the turn is new.
+            // A later turn is kept when the change is undone.
             db.execute("INSERT INTO message VALUES ('msg_9', 'ses_1', 90, 90, '{}')", []).unwrap();
             change(&path, &after, &before).unwrap();
             db.execute("DELETE FROM message WHERE id = 'msg_9'", []).unwrap();

@@ -1,4 +1,4 @@
-//! Its SQLite database: what `opencode export` gives, and where its sessions are listed.
+//! OpenCode's SQLite database: a session as `opencode export` prints it, and the list of sessions.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::agents::{Database, Env, FoundSession, files, first_words};
 use history::error::{Error, ErrorKind, Result};
 use history::json::set;
 
-/// Names its database: an absolute path, or a name in its data folder.
+/// Environment variable: the database, as an absolute path or as a name in the data folder.
 pub(super) const VARIABLE: &str = "OPENCODE_DB";
 
 impl Database for OpenCode {
@@ -40,7 +40,6 @@ impl Database for OpenCode {
         rows(&new).into_iter().filter(|(id, row)| old.get(id) != Some(row)).map(|it| it.0).collect()
     }
 
-    /// The export `now` without what the rows of these ids hold: as they were in `original`, or gone if they were not.
     fn without(&self, now: &[u8], original: &[u8], ids: &[String]) -> Result<Vec<u8>> {
         let (mut now, original) = (parsed(now), parsed(original));
         let old: std::collections::BTreeMap<String, &Value> = rows(&original).into_iter().collect();
@@ -67,8 +66,8 @@ impl Database for OpenCode {
         Ok(history::json::compact(&now).into_bytes())
     }
 
-    /// The export without the pair of messages by which OpenCode wrote our compaction down, and without the prompt that it
-    /// puts behind an automatic one.
+    /// Removes the two messages with which OpenCode recorded our compaction, and the prompt that it adds
+    /// after an automatic one.
     fn without_compaction(&self, now: &[u8], handle: &str) -> Result<Option<(Vec<u8>, usize)>> {
         let mut export = parsed(now);
         let messages = messages(&mut export)?;
@@ -80,7 +79,7 @@ impl Database for OpenCode {
         };
         let Some(at) = messages.iter().position(says) else { return Ok(None) };
         let marker = messages[at]["info"]["parentID"].clone();
-        // "Continue if you have next steps", which the client says behind an automatic one.
+        // "Continue if you have next steps", which OpenCode adds after an automatic compaction.
         let synthetic = |it: &Value| {
             it["info"]["role"] == "user"
                 && it["parts"]
@@ -107,11 +106,11 @@ impl Database for OpenCode {
     }
 }
 
-/// The databases that may hold sessions: the one that `OPENCODE_DB` names, else those of all release channels.
+/// The databases that may contain sessions: the one in `OPENCODE_DB`, or those of all release channels.
 pub(super) fn databases(env: &Env) -> Vec<PathBuf> {
     let data = home(env);
     if let Some(named) = env.text(VARIABLE) {
-        // An absolute path replaces the folder when it is joined. `:memory:` is a file that is not there.
+        // Joining an absolute path replaces the folder. `:memory:` becomes a file that does not exist.
         return vec![data.join(named)];
     }
     let is_database = |it: &str| it.starts_with("opencode") && it.ends_with(".db");
@@ -130,7 +129,7 @@ fn messages(export: &mut Value) -> Result<&mut Vec<Value>> {
     })
 }
 
-/// Every message and part with its id, in order.
+/// Every message's `info` and every part, with its id, in order.
 fn rows(export: &Value) -> Vec<(String, &Value)> {
     let messages = export["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
     let all = messages
@@ -139,7 +138,7 @@ fn rows(export: &Value) -> Vec<(String, &Value)> {
     all.filter_map(|it| Some((it["id"].as_str()?.to_owned(), it))).collect()
 }
 
-/// The version of OpenCode that made the newest session.
+/// The OpenCode version of the most recently updated session.
 pub(super) fn newest_version(env: &Env) -> Option<String> {
     let newest = |path: &PathBuf| -> Option<(i64, String)> {
         let query = "SELECT time_updated, version FROM session ORDER BY time_updated DESC LIMIT 1";
@@ -148,12 +147,12 @@ pub(super) fn newest_version(env: &Env) -> Option<String> {
     databases(env).iter().filter_map(newest).max().map(|it| it.1)
 }
 
-/// The bytes that `opencode export` would print for a session, compact: what [`sessions::agents::opencode`] reads. Rows
-/// that are no JSON are kept as text, so that the reader can say so.
+/// The session as `opencode export` prints it, but compact: the input of [`sessions::agents::opencode`]. Rows
+/// that are not JSON objects are kept as text, so that the reader can report them.
 pub(super) fn export(database: &Path, session: &str) -> Result<Vec<u8>> {
     let failed = |it: rusqlite::Error| failed(database, it);
     let mut connection = open(database)?;
-    // One transaction: the client may be writing.
+    // One transaction, since OpenCode may be writing.
     let snapshot = connection.transaction().map_err(failed)?;
     let info = snapshot.query_row("SELECT * FROM session WHERE id = ?1", [session], info);
     let info = match info {
@@ -207,8 +206,8 @@ pub(super) fn is_running(database: &Path, id: &str) -> bool {
     newest().is_some_and(|it| matches!(it["state"]["status"].as_str(), Some("running" | "pending")))
 }
 
-/// Opens for reading only. A database whose log cannot be opened (a folder without write permission) is read as it
-/// stands on disk.
+/// Opens read-only. If the write-ahead log cannot be opened (a folder without write permission), the database
+/// file is read without it.
 fn open(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let usable =
@@ -275,7 +274,8 @@ pub(super) fn sessions(file: &Path, cwd: Option<&[PathBuf]>, id: Option<&str>) -
     Ok(out)
 }
 
-/// The stored object with its ids behind, as the export has them; other members keep their bytes.
+/// Appends the stored object with its ids added at the end, as in an export; other members are copied byte
+/// for byte.
 fn with_ids(out: &mut String, data: &str, ids: &[(&str, &str)]) {
     let whole = serde_json::from_str::<Map<String, Value>>(data);
     let stored = data.trim_end().strip_suffix('}').filter(|_| whole.is_ok());
@@ -291,7 +291,7 @@ fn with_ids(out: &mut String, data: &str, ids: &[(&str, &str)]) {
     out.push('}');
 }
 
-/// A session's row as the export shows it. Columns that a version does not have, or that are null, are not there.
+/// A session's row as in an export. Columns that this version lacks or that are null are omitted.
 fn info(row: &Row<'_>) -> rusqlite::Result<Value> {
     let mut columns = Map::new();
     for (index, name) in row.as_ref().column_names().enumerate() {
@@ -305,7 +305,7 @@ fn info(row: &Row<'_>) -> rusqlite::Result<Value> {
         columns.insert(name.to_owned(), value);
     }
     let plain = |column: &str| columns.get(column).cloned();
-    // JSON in a text column.
+    // A text column that contains JSON.
     let parsed = |column: &str| {
         plain(column).map(|it| it.as_str().and_then(|it| serde_json::from_str(it).ok()).unwrap_or(it))
     };
@@ -409,7 +409,7 @@ mod tests {
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("opencode-dev.db"), "no database").unwrap();
         let path = folder.join("opencode.db");
-        // Kept open: the log is not written back yet.
+        // Kept open, so that the write-ahead log is not checkpointed yet.
         let _writer = database(&path);
         let env = Env {
             home: home.path().to_owned(),
@@ -445,7 +445,7 @@ mod tests {
         assert_eq!(export(&folder.join("none.db"), "ses_1").unwrap_err().kind(), ErrorKind::Input);
         assert!(!folder.join("none.db").exists());
 
-        // The one whose tool call is running is the one that calls, though another is newer.
+        // The session with a running tool call is the calling one, although another is newer.
         let inside = Env { inside: Some(&OpenCode), ..env };
         let calling = current(&inside);
         assert_eq!((calling.len(), &*calling[0].id, calling[0].live), (1, "ses_3", true));

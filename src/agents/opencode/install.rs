@@ -1,4 +1,4 @@
-//! OpenCode's settings, and the plugin that is its hooks and compacts in its place.
+//! OpenCode's settings, and our plugin, which provides the hooks and compacts in OpenCode's place.
 
 use std::path::{Path, PathBuf};
 
@@ -51,7 +51,7 @@ fn server(wanted: &InstallRequest) -> Value {
     json!({"type": "local", "command": [program, "serve", "--stdio"], "enabled": true})
 }
 
-/// Who else compacts in it, and what to switch off.
+/// Other plugins that compact in OpenCode, and how to switch them off.
 pub(super) fn known_problems(config: &Path) -> Vec<Problem> {
     let mut out = Vec::new();
     for name in ["opencode.json", "opencode.jsonc"] {

@@ -1,4 +1,4 @@
-//! OpenCode: one SQLite database (WAL) in its data folder (OpenCode 1.2 to 1.18). A session of it is named
+//! OpenCode: one SQLite database (WAL) in its data folder (OpenCode 1.2 to 1.18). A session's address is
 //! `database#ses_…`.
 
 use std::path::{Path, PathBuf};
@@ -70,7 +70,8 @@ impl Agent for OpenCode {
 
     fn reach(&self, job: Job, live: bool, export: bool) -> Result<Reach> {
         Ok(match (job, live) {
-            // An import adds messages to a session of the same id, but changes none: cleared outputs need a new session.
+            // `opencode import` adds messages to a session with the same id but changes none: clearing
+            // outputs needs a new session.
             (Job::Compact, _) if export => reach::on_resume(Mode::Append, Way::Replace),
             (Job::Prune | Job::Restore, _) if export => reach::on_resume(Mode::New, Way::Replace),
             (Job::Prune, _) => reach::at_once(Mode::Patch, Way::Rows),
@@ -95,8 +96,8 @@ impl Agent for OpenCode {
         ["opencode.jsonc", "opencode.json", "config.json"].map(|it| config.join("opencode").join(it)).into()
     }
 
-    /// OpenCode 1.18 goes on with the model of the last prompt and fails if it has none of that name. Its order: the
-    /// project's settings, the user's, what was used last.
+    /// OpenCode 1.18 continues with the last prompt's model and fails if no such model exists. Its order of
+    /// precedence: the project's settings, the user's settings, the last used model.
     fn default_model(&self, env: &Env, config: &Path, cwd: &Path) -> Option<String> {
         let project = ["opencode.jsonc", "opencode.json"].map(|it| cwd.join(it));
         let set = project.iter().chain(&self.settings_files(env, config)).find_map(|it| {
@@ -110,7 +111,7 @@ impl Agent for OpenCode {
         })
     }
 
-    /// The smallest where several providers have a model of that name: a session's messages do not tell the provider.
+    /// The smallest one if several providers have this model: messages do not tell the provider.
     fn model_window(&self, env: &Env, config: &Path, model: &str) -> Option<u64> {
         let project = ["opencode.jsonc", "opencode.json"].map(|it| env.cwd.join(it));
         let stated = |file: PathBuf| {
@@ -146,9 +147,9 @@ impl Agent for OpenCode {
     }
 }
 
-/// Names the folder of its data folder.
+/// Environment variable: the parent of its data folder.
 const DATA: &str = "XDG_DATA_HOME";
-/// From this version on its plugins have another interface.
+/// The first major version whose plugin interface ours does not support.
 const PLUGINS_UNTIL: u32 = 2;
 
 fn home(env: &Env) -> PathBuf {

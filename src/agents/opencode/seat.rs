@@ -1,4 +1,4 @@
-//! OpenCode's plugin: it names the session, and takes one text.
+//! OpenCode's plugin sends the session's id and takes one text.
 
 use std::time::Duration;
 

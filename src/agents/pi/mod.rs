@@ -1,5 +1,5 @@
-//! pi: an extension in its folder, whose event `session_before_compact` takes one text for what stands before the messages
-//! that it keeps. It has no MCP.
+//! pi: an extension in its folder answers the event `session_before_compact` with one text, which replaces
+//! everything before the messages that pi keeps. pi has no MCP.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -61,7 +61,7 @@ fn folder(env: &Env) -> PathBuf {
     env.folder("PI_CODING_AGENT_DIR").unwrap_or_else(|| env.home.join(".pi/agent"))
 }
 
-/// A session by its header, `<time>_<id>.jsonl` in a folder for its directory.
+/// Reads the header of a session, `<time>_<id>.jsonl` in a folder per directory.
 fn look(file: &SessionFile) -> Option<FoundSession> {
     if file.path.extension().is_none_or(|it| it != "jsonl") {
         return None;

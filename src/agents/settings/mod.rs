@@ -1,8 +1,8 @@
-//! Settings files edited as text: comments, order and white space stay, and what was put in can be taken out again so
-//! that every byte is as before.
+//! JSON settings files edited as text: comments, order and white space are kept, and removing what was added
+//! restores every byte.
 //!
-//! A member or element always goes in first, right behind the bracket; so taking it out, with the comma behind it,
-//! leaves what was there.
+//! A member or element is always inserted first, right after the opening bracket. So removing it and the
+//! comma after it leaves the original text.
 
 pub mod own;
 pub mod sections;
@@ -11,24 +11,24 @@ use std::ops::Range;
 
 use history::error::{Error, ErrorKind, Result};
 
-/// A child of an object or array.
+/// A member of an object or an element of an array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct JsonChild {
-    /// Its name; empty in an array.
+    /// The member's name; empty in an array.
     key: String,
-    /// From its first byte (of the key, in an object) to the last of its value.
+    /// The byte range from the key (in an array: the value) to the end of the value.
     span: Range<usize>,
     value: Range<usize>,
 }
 
-/// The document's one value: where it starts and ends.
+/// The byte range of the document's value; `None` if anything but comments follows it.
 fn root(text: &str) -> Option<Range<usize>> {
     let start = skip(text, if text.starts_with('\u{feff}') { 3 } else { 0 });
     let end = value_end(text, start)?;
     (skip(text, end) == text.len()).then_some(start..end)
 }
 
-/// The next byte that is neither white space nor in a comment.
+/// The position of the next byte that is neither white space nor part of a comment.
 fn skip(text: &str, mut at: usize) -> usize {
     let bytes = text.as_bytes();
     loop {
@@ -46,7 +46,8 @@ fn skip(text: &str, mut at: usize) -> usize {
     }
 }
 
-/// Where the value that starts at `at` ends. Brackets are counted, so depth costs nothing.
+/// The end of the value that starts at `at`. Brackets are counted rather than parsed recursively: deep
+/// nesting is safe.
 fn value_end(text: &str, at: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut at = at;
@@ -126,18 +127,18 @@ fn find(text: &str, path: &[&str]) -> Option<Range<usize>> {
     Some(value)
 }
 
-/// The text of the value at a path of keys.
+/// The JSON text of the value at a path of keys.
 pub fn get<'a>(text: &'a str, path: &[&str]) -> Option<&'a str> {
     text.get(find(text, path)?)
 }
 
-/// The elements of the array at a path.
+/// The JSON texts of the elements of the array at a path.
 pub fn elements<'a>(text: &'a str, path: &[&str]) -> Vec<&'a str> {
     let all = find(text, path).and_then(|it| children(text, &it)).unwrap_or_default();
     all.into_iter().filter_map(|it| text.get(it.value)).collect()
 }
 
-/// What must hold of a file that is edited.
+/// Checks that a file can be edited: a JSON object, possibly with comments.
 pub fn check(text: &str) -> Result<()> {
     let value = root(text).filter(|it| text.as_bytes().get(it.start) == Some(&b'{'));
     match value {
@@ -149,12 +150,12 @@ pub fn check(text: &str) -> Result<()> {
     }
 }
 
-/// Puts `"key": value` first into the object at `path`, which must be there.
+/// Inserts `"key": value` as the first member of the object at `path`; `None` if there is no such object.
 pub fn insert(text: &str, path: &[&str], key: &str, value: &str) -> Option<String> {
     put(text, path, &format!("{}: {value}", history::json::compact(&key)))
 }
 
-/// Puts an element first into the array at `path`, which must be there.
+/// Inserts the first element of the array at `path`; `None` if there is no such array.
 pub fn push(text: &str, path: &[&str], value: &str) -> Option<String> {
     put(text, path, value)
 }
@@ -167,7 +168,7 @@ fn put(text: &str, path: &[&str], what: &str) -> Option<String> {
     Some(format!("{}\n{indent}{what}{comma}{}", &text[..at.start + 1], &text[at.start + 1..]))
 }
 
-/// Takes the member at `path` out.
+/// Removes the member at `path`; `None` if there is none.
 pub fn remove(text: &str, path: &[&str]) -> Option<String> {
     let (key, parent) = path.split_last()?;
     let at = find(text, parent)?;
@@ -176,7 +177,7 @@ pub fn remove(text: &str, path: &[&str]) -> Option<String> {
     cut(text, &at, &all, number)
 }
 
-/// Takes the elements that are wanted out of the array at `path`.
+/// Removes the elements for which `wanted` returns true from the array at `path`.
 pub fn remove_elements(text: &str, path: &[&str], wanted: impl Fn(&str) -> bool) -> String {
     let mut text = text.to_owned();
     while let Some(at) = find(&text, path) {
@@ -195,7 +196,7 @@ fn cut(text: &str, parent: &Range<usize>, all: &[JsonChild], number: usize) -> O
     let behind = skip(text, child.span.end);
     let comma = text.as_bytes().get(behind) == Some(&b',');
     let to = if comma { behind + 1 } else { child.span.end };
-    // The blanks before it are removed too; a comment there stays.
+    // White space before the child is removed too; a comment there is kept.
     let kept = |from: usize, to: usize| {
         let between = text.get(from..to).unwrap_or_default();
         if between.trim().is_empty() { "" } else { between }
@@ -204,7 +205,7 @@ fn cut(text: &str, parent: &Range<usize>, all: &[JsonChild], number: usize) -> O
     let from = last.map_or(parent.start + 1, |it| it.span.end);
     let mut out = text.get(..from)?.to_owned();
     if last.is_some() {
-        // The comma before it stands for the one behind it, or goes.
+        // Of the commas before and after the child, one is kept if another child follows, else none.
         let at = skip(text, from);
         let next = if text.as_bytes().get(at) == Some(&b',') { at + 1 } else { at };
         out.push_str(kept(from, at));

@@ -1,5 +1,5 @@
-//! The agents' own settings files, as far as profiles honour what stands in them. Only read; what is broken or missing
-//! says nothing.
+//! Reads the settings files of agents, for profiles that depend on an agent's settings. A broken or missing
+//! file counts as empty.
 
 use std::path::Path;
 
@@ -8,11 +8,11 @@ use serde_json::Value;
 use super::{skip, value_end};
 use crate::agents::{Env, named};
 
-/// The value at `path` (names joined by dots) in an agent's settings; nothing if the agent is unknown or does not say.
-/// `config`: where programs keep their settings (`~/.config`).
+/// The value at `path` (names joined by dots) in an agent's settings; `None` if the agent is unknown or the
+/// value is not set. `config`: the folder of user configurations (`~/.config`).
 pub fn value(env: &Env, config: &Path, agent: &str, path: &str) -> Option<Value> {
     let files = match agent {
-        // A plugin of OpenCode that compacts.
+        // An OpenCode plugin that compacts.
         "supermemory" => {
             ["supermemory.jsonc", "supermemory.json"].map(|it| config.join("opencode").join(it)).into()
         }
@@ -20,12 +20,12 @@ pub fn value(env: &Env, config: &Path, agent: &str, path: &str) -> Option<Value>
     };
     files.iter().find_map(|file| {
         let whole = read(file)?;
-        // A name may hold dots itself: whole first.
+        // The whole path may be one name that contains dots: try that first.
         whole.get(path).or_else(|| path.split('.').try_fold(&whole, |at, name| at.get(name))).cloned()
     })
 }
 
-/// The settings in a file, in JSON (with comments) or TOML; nothing if it cannot be read.
+/// Parses a settings file in JSON (with comments) or TOML; `None` if that fails.
 pub(crate) fn read(file: &Path) -> Option<Value> {
     let text = crate::files::read_to_string(file).ok()?;
     if file.extension().is_some_and(|it| it == "toml") {
@@ -35,7 +35,7 @@ pub(crate) fn read(file: &Path) -> Option<Value> {
     }
 }
 
-/// JSON out of JSON with `//` and `/* */` comments and trailing commas; nothing if it is neither.
+/// Removes `//` and `/* */` comments and trailing commas from JSON; `None` if the text cannot be scanned.
 fn without_comments(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     let mut at = skip(text, 0);

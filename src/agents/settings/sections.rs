@@ -1,25 +1,26 @@
-//! A TOML settings file edited as text: a block of ours at its end, framed by comments, and taken out again, also after
-//! the agent has rewritten the file.
+//! A TOML settings file edited as text: our block is appended, framed by comments, and can be removed again
+//! even after the agent has rewritten the file.
 //!
-//! Codex 0.169, adding a server, drops the comment in front of our first section, sorts its own section in among ours,
-//! and puts further ones in front of our last comment. So what is ours is recognised by the sections, not by the frame.
+//! When Codex 0.169 adds a server, it drops the comment before our first section, sorts its own section in
+//! among ours, and puts further sections before our closing comment. So our sections are recognized by their
+//! names and content, not by the frame.
 
 use std::ops::Range;
 
 use toml_parser::Source;
 use toml_parser::lexer::TokenKind;
 
-/// What frames a block of ours.
+/// The comments before and after our block.
 const FRAME: (&str, &str) = ("# epitome: begin (epitome uninstall takes this out)", "# epitome: end");
 
 pub fn append_block(text: &str, block: &str) -> String {
     format!("{text}\n{}\n{block}{}\n", FRAME.0, FRAME.1)
 }
 
-/// The text without our frame, and without the sections that `ours` names.
+/// Removes our frame, and the sections for which `ours` returns true.
 ///
-/// `ours` gets the names in a section's header, and its text with that header. A section whose
-/// parts (`[[a.b]]` below `[[a]]`) are all ours, and which is empty otherwise, goes with them.
+/// `ours` gets the names in a section's header, and the section's text with its header. An empty section is
+/// removed too if all sections below it (`[[a.b]]` below `[[a]]`) are ours.
 pub fn remove(text: &str, ours: impl Fn(&[String], &str) -> bool) -> String {
     let lines = lines(text);
     let sections = sections(text, &lines);
@@ -40,7 +41,7 @@ pub fn remove(text: &str, ours: impl Fn(&[String], &str) -> bool) -> String {
     for line in lines.iter().filter(|it| it.kind == TomlLineKind::Other) {
         let comment = text[line.range.clone()].trim_end();
         if comment == FRAME.0 {
-            // The line break before it is ours too.
+            // `append_block` also added the line break before the frame.
             cuts.push(before_break(text, line.range.start)..line.range.end);
             framed = true;
         } else if comment == FRAME.1 {
@@ -49,7 +50,7 @@ pub fn remove(text: &str, ours: impl Fn(&[String], &str) -> bool) -> String {
     }
     for (it, _) in sections.iter().zip(&gone).filter(|it| *it.1) {
         let mut range = it.range.clone();
-        // Where the comment in front is gone, the blank line in front of it is still there.
+        // The agent dropped the opening comment, but the blank line before it is still there.
         if !framed && text.get(..range.start).is_some_and(|it| it.ends_with("\n\n")) {
             range.start = before_break(text, range.start);
         }
@@ -60,7 +61,7 @@ pub fn remove(text: &str, ours: impl Fn(&[String], &str) -> bool) -> String {
     history::edited(text, cuts.into_iter().map(|it| (it, "")))
 }
 
-/// Whether a section that `wanted` names is there.
+/// Whether there is a section for which `wanted` returns true.
 pub fn any(text: &str, wanted: impl Fn(&[String], &str) -> bool) -> bool {
     let found = sections(text, &lines(text));
     found.iter().any(|it| text.get(it.range.clone()).is_some_and(|text| wanted(&it.path, text)))
@@ -82,7 +83,7 @@ fn before_break(text: &str, at: usize) -> usize {
 enum TomlLineKind {
     /// `[a]` or `[[a]]`.
     Header,
-    /// A key and its value, which may go over several lines of text.
+    /// A key and its value, which may span several lines of text.
     Pair,
     /// Blank, or a comment.
     Other,
@@ -93,7 +94,7 @@ struct TomlLine {
     range: Range<usize>,
 }
 
-/// A table or an element of a list of tables: from its header to its last pair.
+/// A table or an element of an array of tables: from its header to its last pair.
 struct TomlSection {
     path: Vec<String>,
     is_list: bool,
@@ -137,10 +138,10 @@ fn path(header: &str) -> Vec<String> {
     out
 }
 
-/// The lines, each with its line break; a value that goes over several is one.
+/// The lines, each with its line break; a value that spans several lines counts as one.
 fn lines(text: &str) -> Vec<TomlLine> {
     let mut out: Vec<TomlLine> = Vec::new();
-    // Of the line at hand: what it is, where it began, in how many brackets we are.
+    // The current line's kind, its start, and the bracket depth.
     let (mut kind, mut start, mut depth) = (TomlLineKind::Other, None, 0usize);
     for token in Source::new(text).lex() {
         let span = token.span();
@@ -192,7 +193,7 @@ mod tests {
             let with = append_block(file, BLOCK);
             assert!(is_framed(&with) && any(&with, ours) && !is_framed(file) && !any(file, ours), "{file:?}");
             assert_eq!(remove(&with, ours), file);
-            // Without the frame the sections are found all the same.
+            // Even without the frame, the sections are found.
             let bare = with[file.len()..].replace(FRAME.0, "").replace(FRAME.1, "");
             let bare = format!("{file}{bare}");
             let left = remove(&bare, ours);

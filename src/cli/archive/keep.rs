@@ -1,4 +1,4 @@
-//! `epitome sessions --keep`, and the process that the hooks leave it to.
+//! `epitome sessions --keep`, and the background process that runs it for hooks.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -11,17 +11,17 @@ use crate::engine::{Engine, keep, push};
 use crate::report::counted;
 use history::error::{Error, ErrorKind, Result};
 
-/// Minimum milliseconds between two such processes: OpenCode reports each message as a start.
+/// Minimum milliseconds between two background processes: OpenCode reports each message as a start.
 const SELDOM: i64 = 60_000;
 
-/// Puts these sessions into the archive.
+/// Archives these sessions.
 pub(crate) fn run(engine: &Engine, found: &[FoundSession], screen: &mut Screen<'_>) -> Result<u8> {
     if !engine.store.keeps() {
         let what = "the configuration says that nothing is archived (persistence = \"none\")";
         return Err(Error::new(ErrorKind::Refused, what));
     }
     let answer = keep::keep(engine, found);
-    // What cannot be delivered now is by the next one.
+    // What cannot be pushed now is pushed the next time.
     let pushed = engine.config.vault.as_ref().map(|_| push::push(engine, None)).transpose();
     if !screen.json(&answer)? {
         let (kept, size) = (counted(answer.kept, "session"), bytes(answer.bytes));
@@ -45,8 +45,8 @@ pub(crate) fn run(engine: &Engine, found: &[FoundSession], screen: &mut Screen<'
     Ok(u8::from(!answer.failed.is_empty()))
 }
 
-/// Leaves it to a process of its own: the agent waits for its hook, and a session may be large. Whatever it cannot do
-/// is done the next time.
+/// Archives in a background process, because the agent waits for its hook and a session may be large. What
+/// fails is done the next time.
 pub(crate) fn later(engine: &Engine, config: &Config, store: Option<&Path>) -> Result<()> {
     const MARK: &str = "keeping";
     let scope = engine.shared();
@@ -65,7 +65,7 @@ pub(crate) fn later(engine: &Engine, config: &Config, store: Option<&Path>) -> R
         .args(["sessions", "--keep", "--quiet"])
         .args(store.map(|it| ["--store".as_ref(), it.as_os_str()]).into_iter().flatten());
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    // What ends the agent's processes is not to end this one.
+    // Its own process group, so that it survives when the agent's processes are killed.
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     command

@@ -16,16 +16,16 @@ use crate::store::{
 use history::error::{Error, ErrorKind, Result};
 use sessions::derive;
 
-/// Entries of the audit log that are listed unless `--limit` says otherwise.
+/// Default limit of listed audit log entries.
 const AUDITED: u32 = 100;
 
-/// What an error of a text that cannot be read was about.
+/// What was being done, for an error about an unreadable text.
 const REMEMBERING: &str = "reading what to remember";
 
-/// Hits that one search asks for.
+/// Minimum hits to fetch per search: filters may drop some.
 const AT_ONCE: u32 = 100;
 
-/// Sessions that `gc` names; the others are counted.
+/// Maximum sessions that `gc` lists; the others are only counted.
 const SESSIONS_NAMED: usize = 20;
 
 #[derive(Debug, Args)]
@@ -294,9 +294,9 @@ fn search(engine: &Engine, filter: &Filter, words: &[String], screen: &mut Scree
     Ok(())
 }
 
-/// Whether a memory that was found is one of these.
+/// Whether a found memory has the wanted scope and type.
 fn is_of(engine: &Engine, sort: &Sort, entry: &Entry) -> Result<bool> {
-    // The user's own are in no project.
+    // Memories of scope `user` have no project.
     let of_user = entry.project.is_empty();
     if sort.scope.is_some_and(|it| (it == MemoryScope::User) != of_user) {
         return Ok(false);

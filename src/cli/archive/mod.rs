@@ -1,4 +1,4 @@
-//! Commands of what is kept: the archive, memories, the team's server.
+//! Commands about the archive, memories, and the team's server.
 
 pub(super) mod keep;
 pub(super) mod memory;

@@ -79,7 +79,7 @@ pub(crate) fn run(engine: &Engine, arguments: &RecallArgs, screen: &mut Screen<'
     .map(|()| 0)
 }
 
-/// Whether a word is a handle of this user's.
+/// Whether a word is an existing handle of this user.
 fn is_known(engine: &Engine, handle: &str) -> Result<bool> {
     match engine.store.locate(handle, &engine.config.owner) {
         Ok(_) => Ok(true),
@@ -88,12 +88,12 @@ fn is_known(engine: &Engine, handle: &str) -> Result<bool> {
     }
 }
 
-/// An original, or a part of it.
+/// Prints an original, or a part of it.
 fn read(engine: &Engine, arguments: &RecallArgs, handle: &str, screen: &mut Screen<'_>) -> Result<()> {
     let scope = engine::readable(engine, handle, arguments.scope()?)?;
     let entry = engine.store.entry(&scope, handle)?;
     if arguments.range.is_none() && arguments.limit.is_none() && !screen.json {
-        // All of it, byte for byte.
+        // The whole original, byte for byte.
         let mut reader = engine.store.reader(&scope, handle)?;
         engine.audit(AuditVerb::Read, &scope, entry.session.as_deref(), Some(handle));
         return screen.exact(&mut reader);
@@ -115,7 +115,7 @@ fn read(engine: &Engine, arguments: &RecallArgs, handle: &str, screen: &mut Scre
     }
 }
 
-/// The newest originals of this session, or of this project.
+/// Lists the newest originals of the given session, or of this project.
 fn newest(engine: &Engine, arguments: &RecallArgs, screen: &mut Screen<'_>) -> Result<()> {
     let limit = arguments.results();
     let mut found = engine::newest(engine, arguments.session.as_deref(), limit + 1, arguments.offset)?;
@@ -147,7 +147,7 @@ fn newest(engine: &Engine, arguments: &RecallArgs, screen: &mut Screen<'_>) -> R
         .note(&screen.paint.faint("read one with epitome recall HANDLE, or search with epitome recall WORDS"))
 }
 
-/// A query with the qualifiers that the flags stand for.
+/// The query with the options as qualifiers, such as `agent:codex`.
 fn qualified(engine: &Engine, arguments: &RecallArgs, query: &str) -> Result<String> {
     let RecallArgs { agent, kind, since, before, .. } = arguments;
     let mut text = query.to_owned();
@@ -226,7 +226,7 @@ fn search(engine: &Engine, arguments: &RecallArgs, query: &str, screen: &mut Scr
 }
 
 fn page(next: Option<u32>, elsewhere: bool, screen: &mut Screen<'_>) -> Result<()> {
-    // The next page is of where this one was found.
+    // The next page must come from the same scope.
     let scope = if elsewhere { " --scope all" } else { "" };
     match next {
         Some(next) => screen.note(&screen.paint.faint(&format!("… more with --offset {next}{scope}"))),

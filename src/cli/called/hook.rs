@@ -10,13 +10,13 @@ use crate::engine::{self, Engine};
 use crate::store::Face;
 use history::error::{Error, ErrorKind, Result};
 
-/// A hook ends by itself after this long, whatever holds it: the agent waits for it, and the installed timeout is 10 s.
+/// Maximum run time of a hook, which the agent waits for; the installed timeout is 10 s.
 const DEADLINE: Duration = Duration::from_secs(5);
-/// Maximum time to report that on standard error, which may be unread.
+/// Maximum time to report a timeout on standard error, which may block if nobody reads it.
 const LAST_WORD: Duration = Duration::from_millis(100);
 
-/// Ends the process at the deadline, without output to the agent. To be called before anything else. Writes are atomic,
-/// so it may end anywhere.
+/// Ends the process at the deadline, without output to the agent. Must be called first. Writes are atomic, so
+/// the process may end anywhere.
 pub fn end_in_time() {
     let watch = || {
         std::thread::sleep(DEADLINE);
@@ -25,19 +25,19 @@ pub fn end_in_time() {
         std::thread::sleep(LAST_WORD);
         std::process::exit(0)
     };
-    // Without a thread the agent's own timeout is what is left.
+    // If no thread can be started, only the agent's timeout remains.
     let _ = std::thread::Builder::new().spawn(watch);
 }
 
-/// Fails only to block a compaction that the user's hook refused. Other errors go to standard error: what an agent does
-/// must not depend on us.
+/// Fails only to block a compaction, if the configuration says so. Other errors are only logged: the agent
+/// must work without us.
 pub(crate) fn run(config: Config, now: i64, store: Option<&Path>, screen: &mut Screen<'_>) -> Result<u8> {
     let event = super::said_by_agent().and_then(|it| hooks::read(&it, config.agents.inside));
     let Some(event) = event else { return Ok(0) };
     if config.hooks.block_compaction && event.moment == HookMoment::BeforeCompaction {
         let what = "epitome: compaction is blocked by the configuration ([hooks] block-compaction); \
                     `epitome compact --apply` makes a compacted session to go on with";
-        // Exit code 2 blocks, and shows this.
+        // Becomes exit code 2, which blocks the compaction and shows this message.
         return Err(Error::new(ErrorKind::Refused, what));
     }
     let said = Engine::at(config.clone(), now).and_then(|engine| {
@@ -51,7 +51,7 @@ pub(crate) fn run(config: Config, now: i64, store: Option<&Path>, screen: &mut S
     match said {
         Ok(text) => {
             let answer = event.answer(&text);
-            // An agent that does not read us is none of our business.
+            // Ignored if the agent does not read the output.
             let _ = screen.out.write_all(answer.as_bytes());
         }
         Err(error) => tracing::warn!("hook {}: {}", event.name, error.full()),

@@ -1,4 +1,4 @@
-//! Commands that agents call, not people.
+//! Commands that agents call rather than people.
 
 pub(super) mod hook;
 pub(super) mod seat;
@@ -7,7 +7,7 @@ pub(super) mod statusline;
 
 use std::io::Read;
 
-/// What an agent writes to standard input; nothing where that cannot be read. No agent writes more than 16 MB.
+/// What an agent wrote to standard input; `None` if it cannot be read. No agent writes more than 16 MB.
 fn said_by_agent() -> Option<String> {
     const MOST: u64 = 16 << 20;
     let mut bytes = Vec::new();

@@ -1,5 +1,5 @@
-//! `epitome seat CLIENT`: compacts for an agent that is running. The event comes on standard input, the answer goes to
-//! standard output; where anything fails, the agent's own compaction runs.
+//! `epitome seat CLIENT`: compacts for a running agent. Reads the event from standard input and writes the
+//! reply to standard output; if anything fails, the agent's own compaction runs.
 
 use std::io::Read;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -14,7 +14,7 @@ use crate::engine::{self, Engine, SeatAnswer, SeatEntry, seat_log};
 use crate::store::Face;
 use history::error::{Error, ErrorKind, Result};
 
-/// More than this no event has: 900,000 tokens are about 4 MB.
+/// Maximum size of an event, in bytes: 900,000 tokens are about 4 MB.
 const LARGEST: u64 = 64 << 20;
 
 #[derive(Debug, Args)]
@@ -43,7 +43,7 @@ pub(crate) fn run(config: Config, now: i64, arguments: &SeatArgs, screen: &mut S
     let entry = SeatEntry::new(client.name(), now, begun);
     match result {
         Ok(Some(it)) => {
-            // The log is written first: the agent may end this process once it has the answer.
+            // The log is written first: the agent may kill this process once it has the reply.
             let entry =
                 SeatEntry { session: it.session, tokens: Some(it.tokens), handle: it.handle, ..entry };
             seat_log::append(&folder, &entry);

@@ -57,7 +57,7 @@ pub(crate) fn run(mut config: Config, arguments: &ServeArgs, now: Option<i64>) -
                 upstream: arguments.upstream.clone(),
             };
             mcp::serve_http(config, now, &http, |address| {
-                // Standard output is for answers; who started us reads where we are on standard error.
+                // Standard output is for results; the address goes to standard error.
                 let _ = writeln!(std::io::stderr().lock(), "epitome: serving MCP on http://{address}/mcp");
             })?;
         }

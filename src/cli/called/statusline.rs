@@ -10,7 +10,7 @@ use crate::engine::statusline::{StatusLine, status_line};
 use crate::report::size;
 use history::error::Result;
 
-/// One line, or nothing where nothing is known: a status line must not show errors.
+/// Prints one line, or nothing if nothing is known: a status line must not show errors.
 pub(crate) fn run(config: &Config, now: i64, screen: &mut Screen<'_>) -> Result<u8> {
     if std::io::stdin().is_terminal() {
         tracing::warn!(

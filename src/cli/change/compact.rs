@@ -80,7 +80,7 @@ pub(crate) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<
     };
     if let (Some(handle), Some(file)) = (&arguments.handle, &arguments.answer) {
         refuse_repeated(arguments)?;
-        // The first call named where the result goes; this one may name another place.
+        // The first call set where the result goes; this one may override it.
         let (compacted, _) =
             engine::answered(engine, handle, &text_of(file, "reading the answer")?, |_| Ok(to))?;
         return finish(compacted, arguments, screen, None, None);
@@ -106,7 +106,7 @@ pub(crate) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<
     }
     let compacted = engine::compact(engine, &opened, &ask);
     if !screen.quiet && std::io::stderr().is_terminal() {
-        // The line of the progress has done its work.
+        // Erase the progress line.
         let _ = write!(std::io::stderr().lock(), "\r\x1b[K");
     }
     let compacted = compacted?;
@@ -119,8 +119,8 @@ pub(crate) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<
     finish(compacted, arguments, screen, (ask.to == To::Bytes).then_some(api), next)
 }
 
-/// With `--handle` everything but where the result goes was given with the first call: what is given again is refused,
-/// as it would not be done.
+/// With `--handle`, all options except the destination come from the first call; repeating one is refused,
+/// since it would have no effect.
 fn refuse_repeated(arguments: &CompactArgs) -> Result<()> {
     let common = &arguments.common;
     let host = arguments.summarizer.as_deref() == Some("host");
@@ -134,7 +134,7 @@ fn refuse_repeated(arguments: &CompactArgs) -> Result<()> {
         ("--dry-run", arguments.dry_run),
         ("--edit", arguments.edit),
         ("--next", arguments.next.is_some()),
-        // With --apply it names the agent that the result goes to.
+        // With --apply it names the target agent, which is part of the destination.
         ("--as", arguments.messages_as.is_some() && !arguments.apply),
     ];
     let given = given.into_iter().filter(|it| it.1).map(|it| it.0.to_owned());
@@ -150,7 +150,7 @@ fn refuse_repeated(arguments: &CompactArgs) -> Result<()> {
     Err(Error::new(ErrorKind::Arguments, what))
 }
 
-/// The options that are not as they are without being named.
+/// The options whose values differ from the default.
 fn set<T: Serialize + Default>(options: &T) -> Vec<String> {
     let fields = |it: &T| match serde_json::to_value(it) {
         Ok(Value::Object(fields)) => fields,
@@ -161,7 +161,7 @@ fn set<T: Serialize + Default>(options: &T) -> Vec<String> {
     named.map(|(name, _)| format!("--{}", name.replace('_', "-"))).collect()
 }
 
-/// `--summarizer NAME[/MODEL]` and `--base-url`, or whom the configuration names.
+/// The summarizer from `--summarizer NAME[/MODEL]` and `--base-url`, or from the configuration.
 fn summarizer(engine: &Engine, arguments: &CompactArgs) -> Result<(Choice, Override)> {
     let Some(name) = &arguments.summarizer else {
         return Ok((engine.config.summarizers.default.clone(), Override::default()));
@@ -180,14 +180,14 @@ fn summarizer(engine: &Engine, arguments: &CompactArgs) -> Result<(Choice, Overr
     Ok((choice, given))
 }
 
-/// The line on standard error that says what a model is doing.
+/// Reports on standard error what the model is doing.
 fn watch(quiet: bool) -> Watch {
     let one_line = std::io::stderr().is_terminal();
     let say = move |progress: &Progress| {
         let words = progress.words("the model");
         let words = visible(&words, LineMode::Line);
         let mut out = std::io::stderr().lock();
-        // There is nobody left to tell if this fails. What is tried again stays to be read.
+        // Errors are ignored. Only the reason for a retry stays on the screen.
         let _ = match progress {
             Progress::Writing(..) | Progress::Asking(_) if one_line => {
                 write!(out, "\r\x1b[Kepitome: {words}").and_then(|()| out.flush())
@@ -201,7 +201,7 @@ fn watch(quiet: bool) -> Watch {
     Watch { progress: (!quiet).then(|| Arc::new(say) as _), ..Watch::default() }
 }
 
-/// Opens a text in the user's editor and gives back what they made of it.
+/// A function that opens a text in the user's editor and returns the edited text.
 fn editor(engine: &Engine) -> Result<Edit> {
     let environment = &engine.config.environment;
     let command = environment.get("VISUAL").or_else(|| environment.get("EDITOR"));
@@ -215,7 +215,7 @@ fn editor(engine: &Engine) -> Result<Edit> {
             Error::new(ErrorKind::Io, format!("editing the summary with {command:?}")).because(error)
         };
         crate::files::install(&file, text.as_bytes())?;
-        // As git does it: the editor may have arguments, so a shell takes it apart.
+        // As in git, the variable may contain arguments, so a shell parses it.
         let line = if cfg!(windows) {
             format!("{command} \"{}\"", file.display())
         } else {
@@ -226,7 +226,7 @@ fn editor(engine: &Engine) -> Result<Edit> {
             true => std::fs::read_to_string(&file),
             false => Err(std::io::Error::other(format!("it ended with {it}"))),
         });
-        // The summary is the user's business; a copy that cannot be removed is no reason to fail.
+        // A leftover copy is no reason to fail.
         let _ = std::fs::remove_file(&file);
         edited.map_err(failed)
     })))
@@ -239,7 +239,7 @@ fn finish(
     api: Option<Format>,
     next: Option<String>,
 ) -> Result<u8> {
-    // Bytes that were asked for by the first call are for standard output too.
+    // Also if the first call asked for bytes: they go to standard output.
     if let (Some(mut bytes), false) = (compacted.bytes(), screen.json) {
         return screen.exact(&mut bytes).map(|()| 0);
     }
@@ -269,12 +269,12 @@ pub(crate) fn report(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<
     Ok(u8::from(answer.status == Status::Rejected))
 }
 
-/// The command that does what the preview shows: by its handle, or, where nothing is kept, as it was typed.
+/// The command that applies the preview: by its handle or, if it could not be kept, as it was typed.
 fn install_command(engine: &Engine, opened: &Opened, ask: &Ask, preview: &Compacted) -> String {
     let format = opened.session.format;
     let wire = ask.messages_as.or(format.is_read_only().then_some(format.api()));
     let ask = Ask { messages_as: wire.filter(|_| !format.is_wire()), ..ask.clone() };
-    // A preview, which a model may have been paid for, is shown even where it cannot be kept.
+    // Not an error: a preview, perhaps paid for, is shown even if it cannot be kept.
     let kept = engine::keep_preview(engine, opened, &ask, preview).unwrap_or_else(|error| {
         tracing::warn!("the preview could not be kept for `epitome apply`: {}", error.full());
         None
@@ -297,7 +297,7 @@ fn install_command(engine: &Engine, opened: &Opened, ask: &Ask, preview: &Compac
     format!("{command} --out {}", quoted(&format!("{stem}.compacted.{extension}")))
 }
 
-/// Lost facts that are listed.
+/// Maximum lost facts listed.
 const LOST: usize = 20;
 
 fn show(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
@@ -328,7 +328,7 @@ fn show(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
     show_next(answer, screen)
 }
 
-/// Why nothing was done, and which facts would have been lost.
+/// Shows why nothing was done, and which facts would have been lost.
 fn show_nothing(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
     let paint = screen.paint;
     screen.line(&format!("{}: {}", paint.warn(answer.status.name()), answer.reason))?;
@@ -382,7 +382,7 @@ fn show_sizes(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What was written, how to undo it, and what to run next.
+/// Shows what was written, how to undo it, and what to run next.
 fn show_next(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
     let paint = screen.paint;
     match (&answer.output, &answer.handle) {

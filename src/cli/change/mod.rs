@@ -1,4 +1,4 @@
-//! Commands that write a session, or prepare to, and those that undo it.
+//! Commands that change a session or prepare a change, and those that undo one.
 
 pub(super) mod apply;
 pub(super) mod compact;

@@ -29,7 +29,7 @@ pub struct RepairArgs {
     apply: bool,
 }
 
-/// Findings of one kind that are shown.
+/// Maximum findings shown per kind of damage.
 const SHOWN: usize = 5;
 
 pub(crate) fn run(engine: &Engine, arguments: &RepairArgs, screen: &mut Screen<'_>) -> Result<u8> {
@@ -44,7 +44,7 @@ pub(crate) fn run(engine: &Engine, arguments: &RepairArgs, screen: &mut Screen<'
     screen.answer(&answer, show)
 }
 
-/// One line for each finding, under what its kind means.
+/// Shows the findings, grouped by kind of damage, with what each kind means.
 pub(crate) fn show(answer: &RepairAnswer, screen: &mut Screen<'_>) -> Result<()> {
     let paint = screen.paint;
     let mut kinds = BTreeSet::new();

@@ -1,5 +1,5 @@
-//! `epitome watch`: says when a session passes a profile's threshold. It never writes a session: it prepares a
-//! compacted copy and names the command.
+//! `epitome watch`: reports when a session passes a profile's threshold. It never writes a session: it
+//! prepares a compacted copy and prints the command that applies it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,26 +29,26 @@ pub struct WatchArgs {
     every: u64,
 }
 
-/// What was seen and reported so far.
+/// State between checks.
 #[derive(Default)]
 struct Watched {
-    /// The session's id and length when it was last looked at.
+    /// The session's id and length at the last check.
     seen: Option<(String, u64)>,
-    /// The session that was reported to have passed the threshold.
+    /// The session last reported as past the threshold.
     told: Option<String>,
     greeted: bool,
 }
 
-/// What a look at the session found that was not reported before.
+/// A result that has not been reported yet.
 enum News {
     NotYet(String, Verdict),
-    /// It passed the threshold; with what it was read as.
+    /// The session has passed the threshold; with the session and the prepared compaction.
     Due(String, Verdict, Box<(Opened, CompactAnswer)>),
 }
 
 pub(crate) fn run(engine: &Engine, arguments: &WatchArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let mut ask = arguments.common.ask(&engine.config)?;
-    // The clock goes on from the time that was given: what others do meanwhile is dated later.
+    // The clock continues from `--now`, so that later events get later times.
     let ahead = engine.now.saturating_sub(clock());
     let mut watched = Watched::default();
     let mut now = engine.now;
@@ -56,7 +56,7 @@ pub(crate) fn run(engine: &Engine, arguments: &WatchArgs, screen: &mut Screen<'_
         match look(&at(engine, now), arguments, &mut ask, &mut watched) {
             Ok(None) => {}
             Ok(Some(news)) => tell(news, arguments, &mut watched, screen)?,
-            // That passes: its agent writes it, or another process holds the store.
+            // Temporary: the agent is writing the session, or another process has locked the store.
             Err(error) if matches!(error.kind(), ErrorKind::Locked | ErrorKind::Io | ErrorKind::Changed) => {
                 tracing::warn!("{}", error.full());
             }
@@ -67,7 +67,7 @@ pub(crate) fn run(engine: &Engine, arguments: &WatchArgs, screen: &mut Screen<'_
     }
 }
 
-/// Looks at the session, and prepares a compacted copy when it passes the threshold.
+/// Checks the session, and prepares a compacted copy if it has passed the threshold.
 fn look(
     engine: &Engine,
     arguments: &WatchArgs,
@@ -77,7 +77,7 @@ fn look(
     let common = &arguments.common;
     let (format, agent) = (common.format()?, common.agent.as_deref());
     let named = common.session();
-    // What comes from standard input comes once.
+    // Standard input can be read only once.
     let once = named == SessionRef::Named("-".to_owned());
     let opened = match once {
         true => engine::open(engine, &named, format, agent)?,
@@ -95,14 +95,14 @@ fn look(
     } else if watched.told.as_ref() == Some(&id) {
         None
     } else {
-        // What is compacted is read whole, and is the one that was measured.
+        // Read the same session again in full: it was only measured so far.
         let place = opened.path.as_ref().map(|it| SessionRef::Named(it.display().to_string()));
         let opened =
             if once { opened } else { engine::open(engine, &place.unwrap_or(named), format, agent)? };
         let answer = prepared(engine, &opened, ask, &id)?;
         Some(News::Due(id, verdict, Box::new((opened, answer))))
     };
-    // A cool-down passes, even if the session does not grow.
+    // A cool-down ends even if the session does not change, so check again.
     watched.seen = (!cools_down).then_some(state);
     Ok(news)
 }
@@ -130,14 +130,14 @@ fn clock() -> i64 {
     jiff::Timestamp::now().as_millisecond()
 }
 
-/// The same engine at another time.
+/// A copy of the engine with another current time.
 fn at(engine: &Engine, now: i64) -> Engine {
     let (store, listener) = (Arc::clone(&engine.store), engine.listener.clone());
     let Engine { face, hint_words, .. } = *engine;
     Engine { config: engine.config.clone(), store, now, listener, face, hint_words }
 }
 
-/// Writes a compacted copy where it can be looked at.
+/// Writes a compacted copy into the folder `prepared`, for inspection.
 fn prepared(engine: &Engine, opened: &Opened, ask: &mut Ask, id: &str) -> Result<CompactAnswer> {
     let folder = engine.config.data_dir.join("prepared");
     let name: String =
@@ -156,7 +156,7 @@ fn say(
     arguments: &WatchArgs,
     screen: &mut Screen<'_>,
 ) -> Result<()> {
-    // By its place: it works from any directory, whatever the file says of itself.
+    // By its path, which works from any directory.
     let place = opened.path.as_ref().map_or_else(|| id.to_owned(), |it| it.display().to_string());
     let command = (answer.status == Status::Compacted)
         .then(|| format!("epitome compact {}{} --apply", quoted(&place), arguments.common.typed()));
@@ -179,10 +179,10 @@ fn say(
     } else {
         screen.line(&message)?;
     }
-    // For readers of a pipe that go line by line.
+    // For a pipe's reader that waits for lines.
     let _ = screen.out.flush();
     if let Some(notify) = &arguments.notify {
-        // The command mostly shows the message.
+        // The command probably prints the message on a terminal: remove control characters.
         let message = visible(&message, LineMode::Line);
         let mut child = engine::shell(notify);
         child.env("EPITOME_SESSION", id).env("EPITOME_MESSAGE", &*message);

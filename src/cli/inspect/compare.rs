@@ -71,7 +71,7 @@ fn show_rows(answer: &CompareAnswer, screen: &mut Screen<'_>) -> Result<()> {
     screen.table(&HEAD, rows, &DISPENSABLE)
 }
 
-/// Why each profile would act now or not.
+/// Shows why each profile would act now or not.
 fn show_reasons(answer: &CompareAnswer, screen: &mut Screen<'_>) -> Result<()> {
     for it in &answer.rows {
         let mut why = format!("now: {}", it.due_reason);
@@ -94,7 +94,7 @@ fn show_reasons(answer: &CompareAnswer, screen: &mut Screen<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The APIs that take a result, short where it is all of them.
+/// The APIs that accept a result, abbreviated if all do.
 fn valid(apis: &[String]) -> String {
     match apis.len() {
         0 => "none".to_owned(),

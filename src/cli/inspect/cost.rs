@@ -14,7 +14,7 @@ pub(crate) fn run(engine: &Engine, common: &Common, screen: &mut Screen<'_>) -> 
     screen.answer(&answer, show)
 }
 
-/// Number of moments shown of those that would have saved most, and of those that would have lost most.
+/// Maximum moments shown of the best savings, and of the worst losses.
 const MOMENTS: usize = 5;
 
 fn show(answer: &CostAnswer, screen: &mut Screen<'_>) -> Result<()> {
@@ -135,7 +135,7 @@ fn moments(answer: &CostAnswer, screen: &mut Screen<'_>) -> Result<()> {
     screen.table(&["  before turn", "saved", "context", "cache", "prompt"], shown, &[])
 }
 
-/// Dollars, or nothing that could be taken for a price.
+/// Dollars, or "no price".
 fn money(spent: Spent) -> String {
     spent.dollars.map_or_else(|| "no price".to_owned(), |it| format!("${it:.2}"))
 }

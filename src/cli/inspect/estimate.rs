@@ -58,7 +58,7 @@ pub(crate) fn run(engine: &Engine, arguments: &EstimateArgs, screen: &mut Screen
         let due = if it.due { "due" } else { "not yet due" };
         screen.line(&format!("{}: {due}: {}", ask.profile.name, it.reason))?;
     }
-    // The process ends here, and the system takes everything at once.
+    // The process ends now, so freeing the session's memory would only cost time.
     std::mem::forget(opened);
     Ok(verdict.map_or(0, |it| u8::from(it.due)))
 }
@@ -95,7 +95,7 @@ pub(crate) fn next(text: &str) -> Result<u64> {
     Ok(Estimator::O200k.text(&String::from_utf8_lossy(&bytes)))
 }
 
-/// The margin, in percent, of a count by another model's tokenizer.
+/// The margin, in percent, of a count made with another model's tokenizer.
 const UNKNOWN_TOKENIZER: f64 = 40.0;
 
 fn show(answer: &EstimateAnswer, screen: &mut Screen<'_>) -> Result<()> {
@@ -143,7 +143,7 @@ fn show(answer: &EstimateAnswer, screen: &mut Screen<'_>) -> Result<()> {
     Ok(())
 }
 
-/// How the tokens were counted, and how far that can be off.
+/// How the tokens were counted, and the margin of error.
 fn method(method: &MethodInfo) -> String {
     let (estimator, margin) = (&method.estimator, format!("±{:.0} %", method.margin_percent));
     match method.kind.as_str() {
@@ -201,7 +201,7 @@ fn show_largest(answer: &EstimateAnswer, screen: &mut Screen<'_>) -> Result<()> 
 fn show_triggers(answer: &EstimateAnswer, screen: &mut Screen<'_>) -> Result<()> {
     screen.line("")?;
     screen.line("which profiles would auto-compact now")?;
-    // Versions of a profile mostly agree; --json has them all.
+    // Without versions (`NAME@…`), which mostly agree; --json has all.
     let systems = answer.triggers.iter().filter(|(name, _)| !name.contains('@'));
     let rows = systems.map(|(name, it)| {
         let due = if it.due { "yes" } else { "no" };

@@ -49,7 +49,7 @@ pub(crate) fn run(engine: &Engine, arguments: &ScoreArgs, screen: &mut Screen<'_
         let answer = engine::hindsight(engine, &before, &ask);
         return screen.answer(&answer, show_hindsight);
     };
-    // What was made of it may be written down otherwise than the original.
+    // No format: the compacted session's may differ from the original's.
     let after = engine::open(engine, &SessionRef::Named(compacted.clone()), None, None)?;
     let answer = engine::score(engine, &before, &after, &ask);
     screen.answer(&answer, show)
@@ -84,7 +84,7 @@ fn show_hindsight(answer: &HindsightAnswer, screen: &mut Screen<'_>) -> Result<(
     Ok(())
 }
 
-/// Lines of a list that are shown.
+/// Maximum lines shown of a list.
 const LISTED: usize = 20;
 
 fn show(answer: &ScoreAnswer, screen: &mut Screen<'_>) -> Result<()> {
@@ -106,7 +106,7 @@ fn show(answer: &ScoreAnswer, screen: &mut Screen<'_>) -> Result<()> {
     let rows = answer.facts.iter().map(|(class, it)| {
         let share = it.kept as f64 / it.found.max(1) as f64;
         let numbers = [it.found, it.kept, it.recoverable, it.lost].map(|it| it.to_string());
-        // Full is good here; the bar's colour warns of what is full.
+        // Not a gauge: here full is good.
         let bar = paint.bar(share, 20);
         [vec![format!("  {class}")], numbers.to_vec(), vec![bar]].concat()
     });

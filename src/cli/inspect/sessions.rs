@@ -1,5 +1,5 @@
-//! `epitome sessions`, and `epitome` alone: the sessions, how full they are, the compactions made of each, and the one
-//! command worth running.
+//! `epitome sessions`, and `epitome` without a command: the sessions, how full they are, their compactions,
+//! and the one command worth running.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,14 +20,14 @@ use history::error::Result;
 use history::error::{Error, ErrorKind};
 use sessions::derive;
 
-/// Of this directory's sessions, how many are listed by default: the newest; a fuller one that is older takes the
-/// place of the last.
+/// Maximum sessions of this directory listed by default: the newest; if an older one is the fullest, it
+/// replaces the last.
 const SHOWN: usize = 8;
-/// Of this directory's sessions, how many are opened to find the fullest.
+/// Maximum sessions of this directory opened to find the fullest.
 const MEASURED: usize = 60;
-/// Older sessions are measured only to fill the list; ms.
+/// Sessions older than this (in ms) are measured only to fill the list.
 const RECENT: i64 = 14 * 24 * 3_600_000;
-/// Compactions shown of each session.
+/// Maximum compactions shown per session.
 const COMPACTIONS: u32 = 5;
 
 #[derive(Debug, Args)]
@@ -68,7 +68,7 @@ struct SessionRow {
     directory: Option<String>,
     changed: String,
     first_words: String,
-    /// Tokens; nothing where the session cannot be read.
+    /// Tokens; `None` if the session cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     context: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,7 +76,7 @@ struct SessionRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     advice: Option<AdviceLevel>,
     live: bool,
-    /// The session that a compaction made of it, used since.
+    /// The session that a compaction of this one created, if used since.
     #[serde(skip_serializing_if = "Option::is_none")]
     continued_as: Option<String>,
     compactions: Vec<CompactionRow>,
@@ -91,12 +91,12 @@ struct CompactionRow {
     tokens_before: u64,
     tokens_after: u64,
     applied: bool,
-    /// The session that goes on from it, where that is another.
+    /// The session that continues from it, if a new one.
     #[serde(skip_serializing_if = "Option::is_none")]
     session_id: Option<String>,
 }
 
-/// `epitome` alone: the sessions of this directory that the user is in.
+/// `epitome` without a command: the sessions of this directory, without sub-agents.
 pub(crate) fn here(engine: &Engine, screen: &mut Screen<'_>) -> Result<u8> {
     let mut found = engine::sessions(engine, None, Directories::Here)?;
     found.retain(|it| it.parent.is_none());
@@ -170,7 +170,7 @@ fn tables(_: &Engine, _: &[FoundSession], _: &Path, _: &mut Screen<'_>) -> Resul
 fn row(engine: &Engine, found: FoundSession, continued: &BTreeMap<String, String>) -> Result<SessionRow> {
     let ask = Ask::new(engine.config.default_profile()?);
     let named = SessionRef::Named(found.address());
-    // One that cannot be read is listed without a size; `estimate` says why.
+    // An unreadable session is listed without a size; `estimate` tells why.
     let opened = engine::open_measured(engine, &named, None, None, ask.tokenizer());
     let estimate = opened.and_then(|it| engine::estimate(engine, &it, &ask, None)).ok();
     let directory = found.cwd.as_ref().map(|it| it.display().to_string());
@@ -206,7 +206,7 @@ fn show(answer: &SessionsAnswer, screen: &mut Screen<'_>) -> Result<()> {
     let paint = screen.paint;
     if !answer.sessions.is_empty() {
         let mut rows = table(answer, paint);
-        // A column that says the same in every line.
+        // Omit the column if all directories are the same.
         if answer.sessions.iter().all(|it| it.directory == answer.sessions[0].directory) {
             rows.iter_mut().for_each(|it| drop(it.remove(PROJECT)));
         }
@@ -219,10 +219,10 @@ fn show(answer: &SessionsAnswer, screen: &mut Screen<'_>) -> Result<()> {
     screen.line(&format!("{}  {}", paint.strong(&answer.next), paint.faint(&format!("# {}", answer.why))))
 }
 
-/// The place of the column that names the directory.
+/// Index of the column `project`.
 const PROJECT: usize = 6;
 
-/// The rows of the table; the first is its head.
+/// The rows of the table; the first is the header.
 fn table(answer: &SessionsAnswer, paint: Paint) -> Vec<Vec<String>> {
     let head = ["agent", "session", "full", "", "context", "changed", "project", "first words"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
@@ -259,7 +259,7 @@ fn table(answer: &SessionsAnswer, paint: Paint) -> Vec<Vec<String>> {
     rows
 }
 
-/// The place of the fullest session that is still in use.
+/// The index of the fullest session that has not been continued as another one.
 fn fullest(sessions: &[SessionRow]) -> Option<usize> {
     let full = |it: &SessionRow| it.used_percent.unwrap_or(0.0);
     let in_use = sessions

@@ -1,4 +1,4 @@
-//! `epitome completions` and `epitome man`, made of the one definition of the command line.
+//! `epitome completions` and `epitome man`, both generated from clap's definition.
 
 use clap::CommandFactory;
 
@@ -13,7 +13,7 @@ pub(crate) fn run(arguments: &CompletionsArgs, screen: &mut Screen<'_>) -> Resul
     Ok(0)
 }
 
-/// The manual: the page of `epitome`, or a page for each command in a folder.
+/// Prints the manual page of `epitome`, or writes one per command into a folder.
 pub(crate) fn man(arguments: &ManArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let command = Arguments::command();
     let Some(folder) = &arguments.out else {

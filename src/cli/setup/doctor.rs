@@ -1,5 +1,5 @@
-//! `epitome doctor`: what is configured and from where, which agents are there, who else compacts, whether the archive is
-//! whole; each with its remedy.
+//! `epitome doctor`: the configuration and where it comes from, the agents found, what else compacts, whether
+//! the archive is intact; for each problem a remedy.
 
 use std::path::Path;
 
@@ -47,9 +47,9 @@ struct AgentState {
     sessions: usize,
     server: bool,
     hooks: bool,
-    /// Who compacts when it is running.
+    /// Who compacts while it is running.
     seat: String,
-    /// What became of the last compaction that it asked us for.
+    /// The result of the last compaction that it asked us for.
     #[serde(skip_serializing_if = "Option::is_none")]
     seat_last: Option<SeatEntry>,
     /// When the agent compacts by itself.
@@ -63,15 +63,15 @@ struct StoreState {
     items: u64,
     bytes: u64,
     whole: bool,
-    /// Originals that `--fix` stored anew.
+    /// Number of originals that `--fix` rewrote.
     #[serde(skip_serializing_if = "Option::is_none")]
     fixed: Option<u64>,
 }
 
-/// The providers' usual variables; only whether they are set is ever said.
+/// The providers' usual variables; only whether they are set is shown.
 const KEYS: [&str; 4] = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"];
 
-/// What is wrong with one session, and the command that mends it.
+/// Shows what is wrong with one session, and the command that repairs it.
 fn of_session(config: Config, now: i64, session: &str, screen: &mut Screen<'_>) -> Result<u8> {
     let engine = Engine::even_without_store(config, now)?;
     let mut answer =
@@ -125,7 +125,8 @@ pub(crate) fn run(config: Config, now: i64, arguments: &DoctorArgs, screen: &mut
     screen.answer(&answer, show)
 }
 
-/// What is registered with an agent, and who compacts in it. `folder`: that of the user's configurations.
+/// What is registered with an agent, and who compacts in it. `folder`: the user's configurations
+/// (`~/.config`).
 fn state(config: &Config, folder: &Path, agent: AgentRef, problems: &mut Vec<Problem>) -> AgentState {
     let env = &config.agents;
     let registration = agent.info().registration;
@@ -152,7 +153,7 @@ fn state(config: &Config, folder: &Path, agent: AgentRef, problems: &mut Vec<Pro
     }
 }
 
-/// Whether the archive is whole; with `--fix` it is brought up to date first.
+/// Checks the archive; with `--fix`, rewrites old formats first.
 fn archive(
     config: &Config,
     now: i64,
@@ -169,7 +170,7 @@ fn archive(
     };
     let fixed = arguments.fix.then(|| engine.store.rewrite_old_format()).transpose()?;
     if fixed.is_some_and(|it| it > 0) {
-        // The room that this frees is within the file until then.
+        // Without this, the freed space stays in the database file.
         if let Err(error) = engine.store.vacuum() {
             problems.push(Problem::new(error.full(), "later: epitome memory gc"));
         }
@@ -186,7 +187,7 @@ fn archive(
     Ok(StoreState { path, items: stats.items.values().sum(), bytes: stats.file_bytes, whole, fixed })
 }
 
-/// Who compacts in a running agent, and how that went the last time.
+/// Who compacts in a running agent, and the result of the last time.
 fn seat(
     config: &Config,
     folder: &Path,

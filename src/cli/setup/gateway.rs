@@ -1,4 +1,4 @@
-//! What `install`, `uninstall` and `doctor` do about Codex's gateway.
+//! The parts of `install`, `uninstall` and `doctor` for Codex's gateway.
 
 use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -11,12 +11,12 @@ use crate::config::Config;
 use crate::gateway::rollouts;
 use history::error::Result;
 
-/// Where `--gateway` without a URL expects it.
+/// The base URL of `--gateway` without a value.
 pub(crate) const DEFAULT: &str = "http://127.0.0.1:8765/v1";
-/// How long a gateway of this machine may take to say that it is there.
+/// Maximum time for a local gateway to answer a health check.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Puts the line into the change of Codex's settings.
+/// Adds the gateway's line to Codex's new settings.
 pub(crate) fn put(settings: &mut FileChange, url: &str) -> Result<()> {
     let place = |error: history::error::Error| error.at_path(&settings.path);
     settings.after =
@@ -24,7 +24,7 @@ pub(crate) fn put(settings: &mut FileChange, url: &str) -> Result<()> {
     Ok(())
 }
 
-/// Takes the line out of Codex's settings. `made_file`: we made the file, and it goes if nothing else is in it.
+/// Removes the gateway's line from Codex's settings. `made_file`: we created the file; remove it if empty.
 pub(crate) fn take_out(config: &Config, changes: &mut Vec<FileChange>, made_file: bool) {
     let path = codex::settings(&config.agents);
     let at = changes.iter().position(|it| it.path == path);
@@ -37,7 +37,7 @@ pub(crate) fn take_out(config: &Config, changes: &mut Vec<FileChange>, made_file
     changes[at].after = without.filter(|it| !(made_file && it.trim().is_empty()));
 }
 
-/// What the gateway means for Codex, after `install codex`.
+/// What `install codex` prints about the gateway.
 pub(crate) fn explanation(url: Option<&str>) -> Vec<String> {
     let Some(url) = url else {
         return vec![
@@ -53,7 +53,7 @@ pub(crate) fn explanation(url: Option<&str>) -> Vec<String> {
     ]
 }
 
-/// Opens what sessions hold of the gateway's, or says where it cannot be opened.
+/// Replaces capsules in Codex's sessions by their summaries, and reports each session.
 pub(crate) fn open_capsules(config: &Config, dry_run: bool, screen: &mut Screen<'_>) -> Result<()> {
     for session in rollouts::holding(&config.agents) {
         let path = session.path.display().to_string();
@@ -76,7 +76,8 @@ pub(crate) fn open_capsules(config: &Config, dry_run: bool, screen: &mut Screen<
     Ok(())
 }
 
-/// Whether the gateway in Codex's settings is there: what it says of itself, or a problem. Nothing if there is none.
+/// Checks the gateway that Codex's settings name: its description, or a problem and its remedy. `None` if
+/// they name none.
 pub(crate) fn probe(config: &Config) -> Option<Result<String, (String, String)>> {
     let settings = codex::settings(&config.agents);
     let url = codex::gateway(&std::fs::read_to_string(settings).ok()?)?;
@@ -94,7 +95,7 @@ pub(crate) fn probe(config: &Config) -> Option<Result<String, (String, String)>>
     }
 }
 
-/// Where a gateway passes on to.
+/// The host to which a gateway forwards, from its health check.
 fn ask(address: &str) -> Option<String> {
     let to = address.to_socket_addrs().ok()?.next()?;
     let mut stream = TcpStream::connect_timeout(&to, PATIENCE).ok()?;

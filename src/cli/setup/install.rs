@@ -99,7 +99,7 @@ pub(crate) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Scr
     Ok(0)
 }
 
-/// What installing changes, with the gateway and the prompts.
+/// The changes of an installation, including the gateway and prompt files.
 fn plan(
     config: &Config,
     arguments: &InstallArgs,
@@ -121,7 +121,7 @@ fn plan(
     Ok(plan)
 }
 
-/// Refuses an option that the agent has no use for.
+/// Refuses options that do not apply to the agent.
 fn expect_taken(arguments: &InstallArgs) -> Result<()> {
     let can =
         |which: fn(&Registration) -> bool| agents::names(|it| it.info().registration.is_some_and(which));
@@ -155,7 +155,7 @@ fn expect_taken(arguments: &InstallArgs) -> Result<()> {
     Ok(())
 }
 
-/// Says what the hooks and the seat will do.
+/// Prints what the hooks and the seat will do.
 fn explain(
     wanted: &InstallRequest,
     registration: &Registration,
@@ -208,7 +208,7 @@ pub(crate) fn uninstall(config: &Config, arguments: &UninstallArgs, screen: &mut
     Ok(0)
 }
 
-/// Adds the server's prompts as files. One of that name that is not ours stays as it is.
+/// Adds the server's prompts as files; a file of the same name that is not ours is kept.
 fn add_prompts(config: &Config, agent: AgentRef, of: &Registration, plan: &mut InstallPlan) {
     let Some(folder) = of.prompts.map(|it| it(&config.agents, config.programs_dir())) else { return };
     let known = Records::read(&config.data_dir).agents.remove(agent.name()).unwrap_or_default();
@@ -234,7 +234,7 @@ fn named(name: &str) -> Result<(AgentRef, &'static Registration)> {
     })
 }
 
-/// This program's path as it was called: the link of a version manager, not what it points to, which an update moves.
+/// This program's path as called: a version manager's link rather than its target, which an update moves.
 fn program(config: &Config) -> Result<PathBuf> {
     let real = std::env::current_exe()
         .map_err(|error| Error::new(ErrorKind::Io, "asking where this program lies").because(error))?;
@@ -246,13 +246,13 @@ fn program(config: &Config) -> Result<PathBuf> {
     };
     let target = std::fs::canonicalize(&real).ok();
     let same = |it: &PathBuf| target.is_some() && std::fs::canonicalize(it).ok() == target;
-    // What is installed is known by our name in it.
+    // The path must contain our name, by which our entries are recognized.
     let named = |it: &PathBuf| it.to_string_lossy().contains(install::NAME);
     let found = places.into_iter().filter(named).find(same);
     Ok(found.map_or(real, |it| it.components().collect()))
 }
 
-/// A file that is made or removed is shown where it has no more lines than this.
+/// A created or removed file is shown in full only up to this many lines.
 const SHOWN_WHOLE: usize = 20;
 
 fn show(screen: &mut Screen<'_>, changes: &[FileChange], dry_run: bool) -> Result<()> {

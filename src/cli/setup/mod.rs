@@ -1,4 +1,4 @@
-//! Commands that set Epitome up and say how it is set up.
+//! Commands that set up Epitome and show its setup.
 
 pub(super) mod completions;
 pub(super) mod doctor;

@@ -11,7 +11,7 @@ use history::error::{Error, ErrorKind, Result};
 use schemars::Schema;
 use serde_json::{Value, json};
 
-/// The document of each command.
+/// The schema of each command's JSON document.
 const SCHEMAS: [(&str, fn() -> Schema); 15] = [
     ("estimate", || schemars::schema_for!(EstimateAnswer)),
     ("cost", || schemars::schema_for!(CostAnswer)),
@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &SchemaArgs, screen: &mut Screen<'_>) -> Result<u8>
     Ok(0)
 }
 
-/// The schema of an answer's [`AnswerDocument`](crate::answers::AnswerDocument).
+/// Adds the contract's version, as in [`AnswerDocument`](crate::answers::AnswerDocument).
 fn with_contract(mut answer: Schema) -> Schema {
     let version = json!({"type": "integer", "format": "uint32", "minimum": 0, "description": "Version of the contract."});
     if let Some(Value::Object(fields)) = answer.get_mut("properties") {

@@ -62,7 +62,7 @@ pub(crate) fn run(engine: &Engine, arguments: &HandoffArgs, screen: &mut Screen<
     Ok(0)
 }
 
-/// The agent of that name, as `option` gave it.
+/// The agent with that name; `option` is named in the error.
 pub(crate) fn agent(option: &str, name: &str) -> Result<AgentRef> {
     agents::named(name).ok_or_else(|| {
         let what = format!("{option}: expected {}, found {name:?}", agents::names(|_| true));

@@ -1,5 +1,5 @@
-//! The way to the gateway: the same host and origin as everywhere, and the caller's token where tokens are needed. It comes
-//! in a header of its own, since `Authorization` is the provider's.
+//! Checks before the gateway: host and origin as for MCP, and the caller's token if tokens are configured.
+//! The token has its own header, since `Authorization` is meant for the provider.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::gateway::{Engines, GatewayCaller};
 use crate::mcp::server::Server;
 use crate::mcp::server_state::Caller;
 
-/// A token of ours. It is never passed on.
+/// Carries the caller's token; never passed on to the provider.
 const TOKEN: HeaderName = HeaderName::from_static("x-epitome-token");
 
-/// Engines on the server's own store.
+/// Makes engines that use the server's store.
 pub(super) fn engines(server: &Server) -> Engines {
     let state = server.state.clone();
     Arc::new(move |owner| state.engine(&Caller::of(owner)))
@@ -32,7 +32,7 @@ pub(super) async fn health(State(shared): State<Shared>) -> Response {
     axum::Json(health).into_response()
 }
 
-/// Counts for Prometheus, as they are asked for.
+/// Metrics in Prometheus' text format.
 pub(super) async fn metrics(State(shared): State<Shared>) -> Response {
     let sessions = shared.sessions.sessions.read().await.len();
     let text = shared.metrics.text(sessions, shared.streams.len());
@@ -65,7 +65,7 @@ async fn caller(shared: &Shared, peer: SocketAddr, headers: &mut HeaderMap) -> O
         of_token.insert(AUTHORIZATION, it);
     }
     let owner = admitted(shared, peer, &of_token, "expected X-Epitome-Token: TOKEN").await?;
-    // Only this machine can call without tokens: it is the user of the command line.
+    // Without tokens only this machine can connect: treat the caller as the user of the command line.
     let local = !guard.has_tokens();
     let owner = if local { shared.server.state.config.owner.clone() } else { owner };
     Ok(GatewayCaller { owner, local, own_token })

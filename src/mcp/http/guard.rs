@@ -1,4 +1,4 @@
-//! What every request passes: host, origin, headers, token, rate, session, size, time. Cheap checks first.
+//! Checks on every request: host, origin, headers, token, rate, session, size, time. Cheap checks first.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -18,25 +18,26 @@ use super::tokens::TokenFile;
 use super::{ALL_BODIES, MAX_BODY, MAX_SESSIONS, Shared};
 use crate::mcp::server_state::Caller;
 
-/// All headers of a request together, in bytes.
+/// Maximum size of all headers of a request, in bytes.
 const MAX_HEADERS: usize = 32 * 1024;
-/// Maximum time until a request has arrived whole.
+/// Maximum time for a request's body to arrive.
 const ARRIVAL: Duration = Duration::from_secs(60);
-/// Requests per second that one caller may make in the long run.
+/// Sustained limit of requests per second, per caller.
 const RATE: f64 = 1_000.0;
-/// Requests that one caller may make at once.
+/// Requests that one caller may make in a burst.
 const BURST: f64 = 2_000.0;
-/// Callers that are remembered; beyond, those who are quiet are forgotten.
+/// Callers whose rates are kept; beyond this, inactive ones are dropped.
 const CALLERS: usize = 10_000;
 /// The header that names a session of the older protocol.
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
-/// How long the answer to an address's first wrong token is held back; each further one twice as long.
+/// Delay of the response to an address's first wrong token; each further one doubles it.
 const FIRST_DELAY: Duration = Duration::from_millis(20);
-/// No answer is held back for longer.
+/// Upper bound of that delay.
 const LONGEST_DELAY: Duration = Duration::from_secs(1);
 /// Time without a wrong token after which an address is forgotten.
 const FORGOTTEN: Duration = Duration::from_secs(60);
-/// Answers that are held back at once: each takes a connection. Further wrong tokens are answered with "try again".
+/// Responses delayed at the same time, since each occupies a connection. Beyond this, a wrong token gets "try
+/// again".
 const HELD_BACK: usize = 32;
 
 pub(super) struct Guard {
@@ -45,9 +46,9 @@ pub(super) struct Guard {
     rates: Mutex<HashMap<String, (f64, Instant)>>,
     guesses: Guesses,
     held_back: Semaphore,
-    /// Who opened which session.
+    /// Session id → the owner who opened it.
     sessions: Mutex<HashMap<HeaderValue, String>>,
-    /// Kilobytes of bodies that may still be taken.
+    /// Permits for request bodies, one per kilobyte.
     bodies: Arc<Semaphore>,
 }
 
@@ -72,7 +73,7 @@ impl Guard {
         }
     }
 
-    /// The `Host` must be ours: a page that renamed its own host to this address must not get through.
+    /// The `Host` must be ours, as a protection against DNS rebinding.
     pub(super) fn host(&self, headers: &HeaderMap) -> OrRefusal<()> {
         let mut all = headers.get_all(HOST).iter();
         let (Some(host), None) = (all.next(), all.next()) else {
@@ -86,7 +87,7 @@ impl Guard {
         }
     }
 
-    /// An `Origin` means a web page; only pages of ours may call.
+    /// An `Origin` header means that a web page is calling; only pages from our hosts may.
     pub(super) fn origin(&self, headers: &HeaderMap) -> OrRefusal<()> {
         for origin in headers.get_all(ORIGIN) {
             let rest = origin
@@ -100,7 +101,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Whether `host` or `host:port` is one of ours.
+    /// Whether `authority` (`host` or `host:port`) names one of our hosts.
     fn knows(&self, authority: &str) -> bool {
         let host = match authority.rsplit_once(':') {
             Some((host, port)) if !port.is_empty() && port.bytes().all(|it| it.is_ascii_digit()) => host,
@@ -114,7 +115,7 @@ impl Guard {
         self.tokens.is_some()
     }
 
-    /// Who calls. `Err`: whether an unknown token was given.
+    /// The caller's name. `Err(true)`: the token is unknown; `Err(false)`: there is none.
     fn owner(&self, headers: &HeaderMap) -> Result<String, bool> {
         let Some(tokens) = &self.tokens else { return Ok("http".to_owned()) };
         let token = headers
@@ -129,7 +130,7 @@ impl Guard {
         }
     }
 
-    /// The refusal of a wrong token, held back so that tokens cannot be guessed quickly.
+    /// The refusal of a wrong token, delayed so that tokens cannot be guessed quickly.
     async fn wrong_token(&self, address: IpAddr) -> HttpRefusal {
         let Ok(_place) = self.held_back.try_acquire() else {
             let what = "too many wrong tokens; try again in a second";
@@ -139,7 +140,8 @@ impl Guard {
         HttpRefusal(StatusCode::UNAUTHORIZED, "this token is not known")
     }
 
-    /// Makes a session of another caller's one that does not exist, so that every answer is the same for both.
+    /// Replaces another caller's session id by a nonexistent one, so that the response does not reveal that
+    /// it exists.
     fn only_own_session(&self, owner: &str, headers: &mut HeaderMap) {
         let Some(id) = headers.get(SESSION) else { return };
         let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
@@ -148,8 +150,8 @@ impl Guard {
         }
     }
 
-    /// Notes who opened a session. `is_open`: which sessions are open still; the others are forgotten once there are
-    /// many.
+    /// Records who opened a session. `is_open`: whether a session is still open; once there are many, closed
+    /// ones are dropped.
     fn opened(&self, session: &HeaderValue, owner: &str, is_open: impl Fn(&str) -> bool) {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         if sessions.len() >= 2 * MAX_SESSIONS {
@@ -158,7 +160,7 @@ impl Guard {
         sessions.entry(session.clone()).or_insert_with(|| owner.to_owned());
     }
 
-    /// Takes one request from what a caller may still make.
+    /// Counts a request against the caller's rate limit (token bucket).
     fn rate(&self, caller: &str) -> OrRefusal<()> {
         let now = Instant::now();
         let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
@@ -177,14 +179,14 @@ impl Guard {
     }
 }
 
-/// Wrong tokens of late: how many an address sent, and when the last.
+/// Recent wrong tokens by address: how many, and when the last one came.
 #[derive(Default)]
 struct Guesses(Mutex<HashMap<IpAddr, (u32, Instant)>>);
 
 impl Guesses {
-    /// Counts a wrong token; how long its answer is held back.
+    /// Counts a wrong token, and returns the delay of the response.
     fn delay(&self, address: IpAddr, now: Instant) -> Duration {
-        // A caller with an IPv6 address has all of its 64-bit network.
+        // An IPv6 caller can use any address in its /64 network: count them as one.
         let address = match address {
             IpAddr::V6(it) => IpAddr::V6((it.to_bits() >> 64 << 64).into()),
             IpAddr::V4(_) => address,
@@ -204,7 +206,7 @@ impl Guesses {
     }
 }
 
-/// Why a request goes no further.
+/// Why a request is refused: status and message.
 pub(super) struct HttpRefusal(StatusCode, &'static str);
 
 pub(super) type OrRefusal<T> = Result<T, HttpRefusal>;
@@ -280,7 +282,7 @@ async fn pass(shared: &Shared, peer: SocketAddr, mut request: Request, next: Nex
     Ok(response)
 }
 
-/// A request with its body, once that is there, and a permit for the room that it takes.
+/// Reads a request's whole body; the permit stands for the memory it occupies.
 async fn gathered(guard: &Guard, request: Request) -> OrRefusal<(Parts, Bytes, OwnedSemaphorePermit)> {
     let too_large = || HttpRefusal(StatusCode::PAYLOAD_TOO_LARGE, "expected a body of at most 64 MB");
     let declared =
@@ -288,7 +290,7 @@ async fn gathered(guard: &Guard, request: Request) -> OrRefusal<(Parts, Bytes, O
     if declared.is_some_and(|it| it > MAX_BODY) {
         return Err(too_large());
     }
-    // Who does not say how much comes may send as much as is allowed.
+    // Without a Content-Length, the body may be as large as allowed.
     let room = declared.unwrap_or(MAX_BODY).div_ceil(1024) as u32;
     let held = guard.bodies.clone().try_acquire_many_owned(room);
     let mut held = held.map_err(|_| {
@@ -302,13 +304,13 @@ async fn gathered(guard: &Guard, request: Request) -> OrRefusal<(Parts, Bytes, O
             return Err(HttpRefusal(StatusCode::REQUEST_TIMEOUT, "the request took too long to arrive"));
         }
     };
-    // A request is answered at once where the result comes on a stream: the call has the room until it is done, no more
-    // than came.
+    // Keep permits only for the bytes that arrived. The call holds them until it is done, which may be after
+    // the response, if the result is sent on a stream.
     drop(held.split((room as usize).saturating_sub(bytes.len().div_ceil(1024))));
     Ok((parts, bytes, held))
 }
 
-/// Who calls, where their token is known and they have not called too often. `expected` is said where there is no token.
+/// The caller's name, if its token and its rate are accepted. `expected`: the message if there is no token.
 pub(super) async fn admitted(
     shared: &Shared,
     peer: SocketAddr,
@@ -317,7 +319,7 @@ pub(super) async fn admitted(
 ) -> OrRefusal<String> {
     let guard = &shared.guard;
     let owner = guard.owner(headers);
-    // Guessing tokens has a rate too.
+    // Also limits how fast tokens can be guessed.
     guard.rate(owner.as_ref().map_or(&peer.ip().to_string(), |it| it))?;
     match owner {
         Ok(owner) => Ok(owner),
@@ -331,7 +333,7 @@ pub(super) async fn admitted(
     }
 }
 
-/// Whether this is the handshake of the older protocol.
+/// Whether this is the handshake of the older protocol, which opens a session.
 fn opens_session(body: &[u8]) -> bool {
     let is_one = |it: serde_json::Value| it["method"] == "initialize";
     body.len() < 64 * 1024 && serde_json::from_slice(body).is_ok_and(is_one)
@@ -401,7 +403,7 @@ mod tests {
         }
         assert_eq!(guesses.delay("192.0.2.2".parse().unwrap(), now), FIRST_DELAY, "others are not slowed");
         assert_eq!(guesses.delay(guesser, now + FORGOTTEN), FIRST_DELAY, "a mistake is forgotten");
-        // Another address of the same network is the same guesser.
+        // Another address in the same /64 network counts as the same guesser.
         for (at, delay) in [("2001:db8::1", 20), ("2001:db8::ffff:2", 40), ("2001:db8:0:1::1", 20)] {
             assert_eq!(guesses.delay(at.parse().unwrap(), now).as_millis(), delay, "{at}");
         }

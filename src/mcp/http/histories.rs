@@ -1,6 +1,6 @@
-//! `PUT /sessions`: stores a caller's history; the handle it returns is a `session` for the tools. `epitome push` says
-//! besides which session it is: `?session=ID&project=PATH&at=MILLISECONDS`. Such a one is stored even if it cannot be
-//! read.
+//! `PUT /sessions`: stores a caller's history; the returned handle can be passed to the tools as `session`.
+//! `epitome push` also names the session: `?session=ID&project=PATH&at=MILLISECONDS`. A named one is stored
+//! even if it cannot be parsed.
 
 use axum::Extension;
 use axum::Json;
@@ -19,7 +19,7 @@ use history::History;
 use history::error::{Error, ErrorKind, Result};
 use sessions::{self, MemorySource};
 
-/// What a push says of a session.
+/// Query parameters of a push.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Pushed {

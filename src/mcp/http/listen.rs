@@ -1,4 +1,4 @@
-//! Accepts connections: a bounded number at once, each with time limits that axum's own loop does not have.
+//! Accepts connections: a bounded number at once, with time limits that axum's own server loop lacks.
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -21,27 +21,27 @@ use tokio_util::task::TaskTracker;
 
 /// A request's headers must arrive within this time.
 const HEADERS: Duration = Duration::from_secs(10);
-/// A client that takes nothing for this long is gone.
+/// A client that reads nothing for this long is disconnected.
 const STALLED: Duration = Duration::from_secs(30);
-/// Connections at once, as far as the descriptor limit allows.
+/// Maximum connections at once, if the descriptor limit allows.
 const MOST: usize = 2_048;
-/// Descriptors that the rest of the process needs.
+/// File descriptors reserved for everything else.
 const RESERVED: usize = 64;
-/// Clients that may wait to be taken. Of the usual 128 a crowd makes too little: who finds no room tries again after a
-/// second.
+/// Listen backlog. The usual 128 is too small for many clients at once: a client that finds it full retries
+/// only after a second.
 const WAITING: u32 = 1_024;
 
 pub(super) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-    // A server that just ended may be started again. Elsewhere the same option would share the address with others.
+    // Allows an immediate restart. On Windows the same option would let other programs share the address.
     #[cfg(unix)]
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(WAITING)
 }
 
-/// Serves until `stop`; then requests at work have `last` to end. `passes_on`: headers keep their spelling, and none is
-/// added to answers.
+/// Serves until `stop`; then running requests have `last` to finish. `passes_on` (gateway): header names keep
+/// their case, and no `Date` is added to responses.
 pub(super) async fn accept(
     listener: TcpListener,
     router: Router,
@@ -58,7 +58,7 @@ pub(super) async fn accept(
         };
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
-            // Out of descriptors, or the client is gone already: others may follow.
+            // Out of descriptors, or the client has disconnected: keep accepting.
             Err(_) => {
                 sleep(Duration::from_millis(20)).await;
                 continue;
@@ -77,17 +77,17 @@ pub(super) async fn accept(
     }
     drop(listener);
     open.close();
-    // Connections that are still open then end with the process.
+    // Connections still open after that end with the process.
     let _ = tokio::time::timeout(last, open.wait()).await;
 }
 
-/// How many connections the descriptor limit leaves room for.
+/// How many connections the descriptor limit allows.
 fn connections() -> usize {
-    // Without `unsafe` the limit can only be read where the system shows it as a file.
+    // Without `unsafe`, the limit can only be read from `/proc`.
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
     let line = limits.lines().find(|it| it.starts_with("Max open files"));
     let limit = line.and_then(|it| it.split_whitespace().nth(3)?.parse::<usize>().ok());
-    // The common default where nothing is known (macOS: 256).
+    // Elsewhere assume a common default (macOS: 256).
     limit.unwrap_or(256).saturating_sub(RESERVED).clamp(16, MOST)
 }
 
@@ -98,7 +98,7 @@ async fn connection(
     stop: CancellationToken,
     passes_on: bool,
 ) {
-    // Without it, an answer in two packets waits 40 ms for the other side's acknowledgement.
+    // Without it, a response in two packets waits 40 ms for the other side's acknowledgement.
     let _ = stream.set_nodelay(true);
     let router = router.layer(axum::Extension(ConnectInfo(peer)));
     let service = TowerToHyperService::new(router);
@@ -108,24 +108,24 @@ async fn connection(
     let connection = builder.serve_connection(TokioIo::new(Patient::new(stream)), service);
     tokio::pin!(connection);
     tokio::select! {
-        // A client that breaks off is its own business.
+        // A client that disconnects is not an error.
         _ = connection.as_mut() => return,
         () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;
 }
 
-/// Answers that there is no room. The socket's empty buffer takes that at once, so no descriptor is held.
+/// Replies 503. The response fits the socket's empty buffer, so the descriptor is released at once.
 fn refuse(stream: TcpStream) {
     const ANSWER: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-    // Not tokio's `try_write`, which waits for readiness first. A client that is gone needs no answer.
+    // Not tokio's `try_write`, which needs readiness first. Errors are ignored: the client is gone.
     let _ = stream.into_std().and_then(|mut it| it.write_all(ANSWER));
 }
 
-/// A connection whose writes do not wait for ever.
+/// A connection whose writes time out after [`STALLED`].
 struct Patient {
     stream: TcpStream,
-    /// When a write that waits is given up.
+    /// Deadline of the pending write.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 

@@ -1,10 +1,10 @@
-//! MCP over HTTP: streamable HTTP at `/mcp` (sessions for the older protocol, none for 2026-07-28), HTTP+SSE at `/sse`
-//! for clients that know nothing newer, histories at `PUT /sessions`, `/health` and `/metrics`. Every other path is the
-//! gateway's ([`crate::gateway`]).
+//! MCP over HTTP: streamable HTTP at `/mcp` (with sessions for the older protocol, without for 2026-07-28),
+//! HTTP+SSE at `/sse` for older clients, histories at `PUT /sessions`, `/health` and `/metrics`. Every other
+//! path goes to the gateway ([`crate::gateway`]).
 //!
-//! **Invariants.** Nothing but `/health` is reached without passing [`guard`]: host, origin, size, token, rate. Beyond
-//! this machine a token is needed. Everything a client can hold on to is bounded: connections, sessions, bodies, the
-//! time to send a request and to take its answer. Terminate TLS in a reverse proxy.
+//! **Invariants.** Except `/health`, every request passes [`guard`]: host, origin, size, token, rate. Beyond
+//! this machine a token is required. Everything a client can occupy is bounded: connections, sessions,
+//! bodies, the time to send a request and to read its response. Terminate TLS in a reverse proxy.
 
 mod gate;
 mod guard;
@@ -36,27 +36,27 @@ use history::error::{Error, ErrorKind, Result};
 use sse::Streams;
 use tokens::TokenFile;
 
-/// A larger request is refused; larger histories are files below `--allow-root`.
+/// Maximum request body, in bytes; larger histories can be read from files below `--allow-root`.
 const MAX_BODY: usize = 64 << 20;
-/// Bodies that are held at the same time, together.
+/// Maximum bytes of all bodies held at the same time.
 const ALL_BODIES: usize = 128 << 20;
-/// Sessions of the older protocol that are open at the same time; idle ones end after five minutes.
+/// Maximum open sessions of the older protocol; idle ones end after five minutes.
 const MAX_SESSIONS: usize = 1_000;
-/// How long requests that are at work may keep the process when it is asked to end.
+/// How long running requests may delay the end of the process.
 const LAST: Duration = Duration::from_secs(10);
 
-/// How the server is to be reached.
+/// How the server can be reached.
 #[derive(Debug, Clone, Default)]
 pub struct HttpOptions {
     /// `host:port`; port 0 for any.
     pub address: String,
-    /// Who may call: a line `name:token` each.
+    /// Who may call: one `name:token` per line.
     pub token_file: Option<PathBuf>,
     /// Sessions below these folders may be read.
     pub roots: Vec<PathBuf>,
-    /// Host names that requests may name, besides this machine's own.
+    /// Host names accepted in requests, besides this machine's own.
     pub hosts: Vec<String>,
-    /// The provider to which all other paths are passed on.
+    /// The provider to which the gateway forwards all other paths.
     pub upstream: Option<String>,
 }
 
@@ -70,7 +70,7 @@ struct Shared {
     gateway: Arc<Gateway>,
 }
 
-/// Serves until a signal comes. `now`: instead of the clock, in milliseconds since 1970. `ready` gets the address.
+/// Serves until a signal comes. `now`: replaces the clock, in ms since 1970. `ready` gets the bound address.
 pub fn serve(
     config: Config,
     now: Option<i64>,
@@ -80,7 +80,7 @@ pub fn serve(
     serve_with(config, now, http, ready, Server::clone)
 }
 
-/// The same stack around another handler, made of ours: so that the protocol's own suite can bring its tools.
+/// The same with another handler, made from ours, so that the MCP conformance suite can add its tools.
 pub fn serve_with<H: ServerHandler + Clone>(
     config: Config,
     now: Option<i64>,
@@ -102,7 +102,7 @@ pub fn serve_with<H: ServerHandler + Clone>(
     let roots = http.roots.iter().map(|it| resolved_root(it)).collect::<Result<_>>()?;
     let folder = config.data_dir.clone();
     let server = Server::new(ServerState::new(config, now, Some(Remote { roots })));
-    // A team's store that cannot be reached is an error now, and not for the first caller.
+    // Fail now, not at the first call, if a team's store cannot be reached.
     if let StoreAt::Team(_) = server.state.config.store {
         server.state.store()?;
     }
@@ -162,7 +162,7 @@ fn router<H: ServerHandler + Clone>(
     stop: &CancellationToken,
 ) -> Router {
     let sessions = Arc::new(LocalSessionManager::default());
-    // The guard has looked at host, origin and size already.
+    // The guard has already checked host, origin and size.
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(true)
         .with_json_response(true)

@@ -1,5 +1,5 @@
-//! HTTP+SSE, the transport before streamable HTTP, for clients that know nothing newer: a stream of events, and an
-//! address to post messages to.
+//! HTTP+SSE, the predecessor of streamable HTTP, for older clients: a stream of events, and a path to post
+//! messages to.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -26,7 +26,7 @@ use super::{MAX_SESSIONS, Shared};
 use crate::mcp::server_state::Caller;
 use crate::mcp::stdio;
 
-/// Events that wait for a client to read them.
+/// Maximum events waiting for a client to read them.
 const QUEUE: usize = 32;
 
 pub(super) struct Streams {
@@ -49,7 +49,7 @@ impl Streams {
     }
 }
 
-/// Forgets a stream when its client goes.
+/// Removes a stream when its client disconnects.
 struct Closing {
     id: Arc<str>,
     streams: Arc<Streams>,
@@ -81,7 +81,7 @@ pub(super) async fn open(State(shared): State<Shared>, Extension(caller): Extens
     let transport = Channel { incoming: messages, outgoing: Some(outgoing) };
     let server = shared.server;
     tokio::spawn(async move {
-        // A client that leaves before or during the handshake is no error of ours.
+        // A client that disconnects during the handshake is not an error.
         if let Ok(running) = serve_server_with_ct(server, transport, work).await {
             let _ = running.waiting().await;
         }
@@ -110,7 +110,7 @@ pub(super) async fn message(
 ) -> Response {
     let incoming = {
         let open = shared.streams.open.lock().unwrap_or_else(PoisonError::into_inner);
-        // Another caller's stream is reported as missing.
+        // Another caller's stream is treated as not open.
         open.get(to.session.as_str()).filter(|it| it.owner == caller.owner).map(|it| it.incoming.clone())
     };
     let Some(incoming) = incoming else {

@@ -1,5 +1,5 @@
-//! Who may call: a file with a line `name:token` each, read again when it changes, so that a token is revoked by taking
-//! its line away.
+//! Who may call: a file with one `name:token` per line, read again when it changes, so that removing a line
+//! revokes the token.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use history::error::{Error, ErrorKind, Result};
 
-/// A shorter token could be guessed.
+/// Minimum length of a token: a shorter one could be guessed.
 pub(super) const SHORTEST: usize = 16;
 
 pub(super) struct TokenFile {
@@ -17,10 +17,10 @@ pub(super) struct TokenFile {
     known: Mutex<KnownTokens>,
 }
 
-/// The file as it was read last.
+/// The file as last read.
 struct KnownTokens {
     changed: Option<(SystemTime, u64)>,
-    /// Name and digest of the token: the tokens themselves are not kept.
+    /// Name and SHA-256 of each token: the tokens themselves are not kept.
     tokens: Vec<(String, [u8; 32])>,
 }
 
@@ -32,12 +32,12 @@ impl TokenFile {
         Ok(Self { path: path.to_owned(), known: Mutex::new(KnownTokens { changed, tokens }) })
     }
 
-    /// The name that a token belongs to. Takes as long for a wrong token as for a right one.
+    /// The name of a token's owner. Takes equally long for a wrong token.
     pub(super) fn owner(&self, token: &str) -> Option<String> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = stamp(&self.path);
         if changed != known.changed {
-            // A file that cannot be read admits no caller: it may have been changed to revoke a token.
+            // If the file cannot be read, no token is accepted: it may have been changed to revoke one.
             known.tokens = read(&self.path).unwrap_or_else(|error| {
                 tracing::error!("{}; nobody may call until it can be read", error.full());
                 Vec::new()

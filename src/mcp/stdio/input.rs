@@ -1,4 +1,4 @@
-//! Standard input, read when the system says that there is something, as lines.
+//! Reads standard input, asynchronously where possible, and splits it into lines.
 
 use std::fs::File;
 use std::io::Read;
@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use super::lines::{InputLine, LineBuffer};
 
-/// What is read at once, at least.
+/// Minimum size of a read, in bytes.
 const CHUNK: usize = 64 * 1024;
 
 pub(super) struct StandardInput {
@@ -24,21 +24,21 @@ impl StandardInput {
         Ok(Self { source, buffer: vec![0; CHUNK], lines: LineBuffer::default(), ended: false })
     }
 
-    /// Waits for more, and calls `take` with every line that it ends; false at the end. Nothing is lost when it is
-    /// dropped.
+    /// Waits for more input, and calls `take` with every line that is now complete; false at the end.
+    /// Cancel-safe.
     pub(super) async fn read(&mut self, take: &mut (dyn FnMut(InputLine<'_>) + Send)) -> bool {
         if self.ended {
             return false;
         }
         let count = self.source.read(&mut self.buffer).await;
         if count == 0 {
-            // The last line may lack its break.
+            // The last line may lack its line break.
             self.ended = true;
             self.lines.end(take);
             return true;
         }
         self.lines.push(&self.buffer[..count], take);
-        // A large message is read in large steps.
+        // The buffer was filled: read a large message in larger chunks.
         if count == self.buffer.len() && count < 1 << 20 {
             self.buffer.resize(count * 2, 0);
         }
@@ -47,14 +47,14 @@ impl StandardInput {
 }
 
 enum Source {
-    /// A pipe of which the system says when it can be read. Opened again, so that other processes that hold it are not
-    /// affected; only Linux can do that.
+    /// A pipe, read asynchronously. It is reopened, because making it non-blocking would affect other
+    /// processes that share it; only Linux can reopen a pipe.
     #[cfg(target_os = "linux")]
     Pipe(tokio::net::unix::pipe::Receiver),
-    /// What Node gives its children.
+    /// Node gives its child processes a socket.
     #[cfg(unix)]
     Socket(tokio::net::UnixStream),
-    /// Anything else: a thread reads it.
+    /// Anything else is read by a thread.
     Thread(mpsc::Receiver<Vec<u8>>),
 }
 
@@ -82,9 +82,9 @@ impl Source {
         Ok(Self::Thread(chunks))
     }
 
-    /// What comes next, in `buffer`, and how much it is; nothing at the end. Nothing is lost when it is dropped.
+    /// Reads into `buffer` and returns the number of bytes; 0 at the end. Cancel-safe.
     async fn read(&mut self, buffer: &mut Vec<u8>) -> usize {
-        // A client that breaks off has ended.
+        // An error counts as the end.
         match self {
             #[cfg(target_os = "linux")]
             Self::Pipe(pipe) => pipe.read(buffer).await.unwrap_or(0),

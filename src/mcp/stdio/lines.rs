@@ -1,4 +1,4 @@
-//! Lines of input as messages.
+//! Splits the input into lines and parses them as messages.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 
 use crate::mcp::tools::arguments::Arguments;
 
-/// A longer line is answered with an error: the client would do better to name a file.
+/// Maximum length of a line, in bytes; a longer one gets an error: the client should pass a file instead.
 const MAX_LINE: usize = 128 << 20;
-/// How much of the ends of a line that is too long is looked through for its id.
+/// How many bytes at each end of a too long line are searched for its id.
 const ENDS: usize = 4096;
 
 pub(super) enum Incoming {
@@ -24,20 +24,20 @@ pub(super) enum Incoming {
 
 pub(super) enum InputLine<'a> {
     Whole(&'a [u8]),
-    /// Too long: its beginning and its end.
+    /// A too long line: its first and its last [`ENDS`] bytes.
     TooLong(&'a [u8], &'a [u8]),
 }
 
-/// Cuts what is read into lines, and holds no more of one than is allowed.
+/// Splits input into lines, buffering at most [`MAX_LINE`] bytes of one.
 #[derive(Default)]
 pub(super) struct LineBuffer {
     begun: Vec<u8>,
-    /// Beginning and end of a line that is too long.
+    /// The first and last bytes of a too long line.
     too_long: Option<(Vec<u8>, Vec<u8>)>,
 }
 
 impl LineBuffer {
-    /// Calls `take` with every line that ended.
+    /// Adds bytes, and calls `take` with every line that is now complete.
     pub(super) fn push(&mut self, mut bytes: &[u8], take: &mut dyn FnMut(InputLine<'_>)) {
         while let Some(at) = memchr::memchr(b'\n', bytes) {
             let (line, rest) = (&bytes[..at], &bytes[at + 1..]);
@@ -52,7 +52,7 @@ impl LineBuffer {
         self.hold(bytes);
     }
 
-    /// The line that has begun is over.
+    /// Ends the current line.
     pub(super) fn end(&mut self, take: &mut dyn FnMut(InputLine<'_>)) {
         match self.too_long.take() {
             Some((first, last)) => take(InputLine::TooLong(&first, &last)),
@@ -80,7 +80,7 @@ impl LineBuffer {
     }
 }
 
-/// A line as a message, or the answer to what is none; nothing where no answer is expected.
+/// A line as a message, or the error to reply (`Err`); `None` if nothing is to be done.
 pub(super) fn taken(line: InputLine<'_>) -> Option<Result<Incoming, Vec<u8>>> {
     let reply = match line {
         InputLine::Whole(line) if line.iter().all(u8::is_ascii_whitespace) => return None,
@@ -106,7 +106,7 @@ fn error_reply(id: Value, code: i32, what: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": what}})
 }
 
-/// A line as a message; or the error to answer, if it can be answered at all.
+/// A line as a message; or the error to reply, `None` if no reply is expected.
 pub(crate) fn message(line: &[u8]) -> Result<ClientJsonRpcMessage, Option<Value>> {
     parsed(line).map(|it| match it {
         Incoming::ToolCall(call) => call.message(),
@@ -114,7 +114,7 @@ pub(crate) fn message(line: &[u8]) -> Result<ClientJsonRpcMessage, Option<Value>
     })
 }
 
-/// The same, in which a call of a tool is not yet rmcp's.
+/// The same, with a tool call not yet converted to rmcp's type.
 fn parsed(line: &[u8]) -> Result<Incoming, Option<Value>> {
     if let Some(call) = tool_call(line) {
         return Ok(Incoming::ToolCall(call));
@@ -138,7 +138,7 @@ fn parsed(line: &[u8]) -> Result<Incoming, Option<Value>> {
             Some(_) => {
                 Err(Some(error_reply(Value::Null, -32600, "expected an id that is a text or a whole number")))
             }
-            // A notification gets no answer.
+            // A notification gets no reply.
             None if it.contains_key("method") => Err(None),
             None => Err(Some(error_reply(Value::Null, -32600, "expected a JSON-RPC 2.0 request"))),
         },
@@ -183,8 +183,8 @@ impl ToolCall {
     }
 }
 
-/// The message that is large and comes often, read in one go: rmcp's own way reads it three times over. `None` for
-/// everything else.
+/// Parses a tool call, the frequent and possibly large message, in one go: rmcp's own parser reads it three
+/// times. `None` for every other message.
 fn tool_call(line: &[u8]) -> Option<ToolCall> {
     let line: CallLine<'_> = serde_json::from_slice(line).ok()?;
     if line.jsonrpc != "2.0" || line.method != "tools/call" || line.params.input_responses.is_some() {
@@ -196,7 +196,7 @@ fn tool_call(line: &[u8]) -> Option<ToolCall> {
     Some(ToolCall { id: line.id, name: line.params.name, arguments, meta })
 }
 
-/// The first `"id": …` in a piece of a message, with a text or a number.
+/// The first `"id": …` with a text or number in a piece of a message.
 fn id_in(piece: &[u8]) -> Option<Value> {
     let at = memchr::memmem::find(piece, b"\"id\"")?;
     let text = String::from_utf8_lossy(&piece[at + 4..]);

@@ -1,4 +1,4 @@
-//! Standard output: a short line is written at once where the client has room for it, all others by a thread.
+//! Writes standard output: a short line at once if the client has room for it, all others by a thread.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -8,32 +8,32 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{Notify, mpsc, oneshot};
 
-/// A line of at most this length is written whole or not at all by a pipe that takes anything.
+/// A pipe that is ready for writing takes this many bytes without blocking (`PIPE_BUF`).
 #[cfg(unix)]
 const AT_ONCE: usize = 4096;
-/// What waits is written in pieces of about this size.
+/// Waiting lines are combined into writes of about this size, in bytes.
 const CHUNK: usize = 64 * 1024;
-/// Lines on their way to the thread.
+/// Maximum lines queued for the thread.
 const QUEUE: usize = 32;
-/// As long as more bytes than this wait for the client to read them, nothing more is read from it.
+/// While more than this many bytes wait to be read by the client, no more input is read.
 const UNREAD: usize = 16 << 20;
 
 pub(super) struct StandardOutput {
     shared: Arc<Shared>,
-    /// Absent once it is closed.
+    /// `None` once closed.
     queue: Option<mpsc::Sender<Vec<u8>>>,
 }
 
 struct Shared {
     file: Mutex<File>,
-    /// Bytes for the thread.
+    /// Bytes queued for the thread.
     waiting: AtomicUsize,
-    /// Some of what waited has been written.
+    /// Notified when queued bytes have been written.
     taken: Notify,
 }
 
 impl StandardOutput {
-    /// Starts the thread; the receiver hears when everything is written.
+    /// Starts the thread; the receiver is signaled when everything is written.
     pub(super) fn start(file: File) -> std::io::Result<(Self, oneshot::Receiver<()>)> {
         let (queue, queued) = mpsc::channel(QUEUE);
         let shared =
@@ -48,12 +48,12 @@ impl StandardOutput {
         Ok((Self { shared, queue: Some(queue) }, written))
     }
 
-    /// Writes a short line, if nothing waits before it and the client has room for it; whether it did.
+    /// Writes a short line if nothing is queued and the client has room for it; returns whether it did.
     pub(super) fn at_once(&self, line: &[u8]) -> bool {
         self.shared.at_once(line)
     }
 
-    /// Writes a line, or leaves it to the thread as soon as that has room.
+    /// Writes a line, or queues it as soon as the queue has room.
     pub(super) fn send(
         &self,
         line: Vec<u8>,
@@ -73,8 +73,8 @@ impl StandardOutput {
         }
     }
 
-    /// Leaves lines to the thread, each as soon as that has room; false if it ended. When it is dropped, what there was
-    /// no room for is still in `lines`.
+    /// Queues lines, each as soon as the queue has room; false if the thread has ended. Cancel-safe: what is
+    /// not queued stays in `lines`.
     pub(super) async fn send_all(&self, lines: &mut VecDeque<Vec<u8>>) -> bool {
         while let (false, Some(queue)) = (lines.is_empty(), &self.queue) {
             let Ok(place) = queue.reserve().await else { return false };
@@ -86,14 +86,14 @@ impl StandardOutput {
         true
     }
 
-    /// Ends when the client has read enough of what it asked for.
+    /// Waits until at most [`UNREAD`] bytes are queued.
     pub(super) async fn room(&self) {
         while self.shared.waiting.load(Ordering::Acquire) > UNREAD {
             self.shared.taken.notified().await;
         }
     }
 
-    /// The thread ends when it has written what waits.
+    /// Closes the queue; the thread ends when everything is written.
     pub(super) fn close(&mut self) {
         self.queue = None;
     }
@@ -109,7 +109,7 @@ impl Shared {
         }
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         let ready = poll(&mut [PollFd::new(&*file, PollFlags::OUT)], Some(&now));
-        // What cannot be written shows when the input ends.
+        // After a write error the client is gone, so the input ends too.
         matches!(ready, Ok(1..)) && file.write_all(line).is_ok()
     }
 
@@ -118,14 +118,14 @@ impl Shared {
         false
     }
 
-    /// Writes all of it, however long the client takes.
+    /// Writes the whole line, however long the client takes.
     fn write(&self, mut line: &[u8]) -> std::io::Result<()> {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         while !line.is_empty() {
             match file.write(line) {
                 Ok(count) => line = &line[count..],
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                // Where input and output are one socket, reading made it so.
+                // If input and output are one socket, the input has made it non-blocking.
                 #[cfg(unix)]
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
                     use rustix::event::{PollFd, PollFlags, poll};
@@ -139,14 +139,14 @@ impl Shared {
 
     fn write_queued(&self, mut queue: mpsc::Receiver<Vec<u8>>) {
         while let Some(mut line) = queue.blocking_recv() {
-            // What else is ready goes in one write.
+            // Combines further queued lines into one write.
             while line.len() < CHUNK
                 && let Ok(next) = queue.try_recv()
             {
                 line.extend_from_slice(&next);
             }
             if self.write(&line).is_err() {
-                // The client is gone; its input ends too.
+                // The client is gone, so the input ends too.
                 return;
             }
             self.waiting.fetch_sub(line.len(), Ordering::AcqRel);

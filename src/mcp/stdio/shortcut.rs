@@ -1,4 +1,4 @@
-//! The shortcut: a call that is done sooner than handed on is answered where it was read, without a round through
+//! The shortcut: a call that is faster to execute than to hand on is answered right after reading, without
 //! rmcp's tasks and channels.
 
 use rmcp::model::{
@@ -12,7 +12,7 @@ use crate::mcp::server::Server;
 
 pub(super) struct Shortcut {
     server: Server,
-    /// How the client began, once it has.
+    /// The protocol era of the client's first request; `None` before that.
     opened: Option<Era>,
 }
 
@@ -20,7 +20,7 @@ pub(super) struct Shortcut {
 enum Era {
     /// The client begins with `initialize`.
     Handshake,
-    /// With a request that says its version itself, as every one after it (2026-07-28).
+    /// The client sends its version in every request (2026-07-28).
     Metadata,
 }
 
@@ -29,8 +29,8 @@ impl Shortcut {
         Self { server, opened: None }
     }
 
-    /// Whether the client has begun by a message, or had before. Before that rmcp takes anything but a request for the
-    /// end.
+    /// Whether the client has sent a request, with this message or before. A notification before the first
+    /// request is dropped, since rmcp would end the connection.
     pub(super) fn has_begun(&mut self, message: &ClientJsonRpcMessage) -> bool {
         match (self.opened, message) {
             (Some(_), _) => true,
@@ -42,7 +42,7 @@ impl Shortcut {
         }
     }
 
-    /// The line that answers a call which is done at once, the same as rmcp would write.
+    /// The reply to a call that can be answered at once, exactly as rmcp would write it.
     pub(super) fn answered(&self, call: &ToolCall) -> Option<Vec<u8>> {
         let typed = self.typed(&call.meta)?;
         let mut result = self.server.quick_result(&call.name, &call.arguments)?;
@@ -54,8 +54,8 @@ impl Shortcut {
         serialized(&ServerJsonRpcMessage::response(result, call.id.clone())).ok()
     }
 
-    /// Whether an answer says what type of result it is, as 2026-07-28 wants it. `None` where it depends on more than
-    /// the request and how the client began: rmcp knows.
+    /// Whether a result includes its type, as 2026-07-28 requires. `None` if that depends on more than the
+    /// request and the client's era: then rmcp decides.
     fn typed(&self, meta: &RequestMetaObject) -> Option<bool> {
         match (complete(meta), self.opened?) {
             (Some(version), _) => Some(version.as_str() >= ProtocolVersion::V_2026_07_28.as_str()),
@@ -65,7 +65,7 @@ impl Shortcut {
     }
 }
 
-/// The era that a request says it belongs to: the handshake, or one with the metadata of 2026-07-28.
+/// The era that a request shows; `None` if it could be either.
 fn era(request: &ClientRequest) -> Option<Era> {
     match request {
         ClientRequest::InitializeRequest(_) => Some(Era::Handshake),
@@ -74,7 +74,7 @@ fn era(request: &ClientRequest) -> Option<Era> {
     }
 }
 
-/// The version that a request says itself, where it is one we speak and all that goes with it is there.
+/// The version in a request's metadata, if we support it and all required metadata is present.
 fn complete(meta: &RequestMetaObject) -> Option<ProtocolVersion> {
     let version = meta.protocol_version().filter(|it| ProtocolVersion::KNOWN_VERSIONS.contains(it))?;
     meta.missing_required_keys(&ProtocolVersion::V_2026_07_28).is_empty().then_some(version)

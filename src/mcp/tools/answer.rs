@@ -1,4 +1,4 @@
-//! What a tool answers, and its warnings.
+//! A tool's answer and its warnings.
 
 use serde_json::{Map, Value};
 
@@ -6,10 +6,10 @@ use super::arguments::Arguments;
 use crate::mcp::tools;
 use history::error::{Error, ErrorKind, Result};
 
-/// An answer's fields by name, in the order in which they are shown.
+/// An answer's fields by name, in display order.
 pub(crate) type Answer = Map<String, Value>;
 
-/// The name of a document's field, as JSON has it: one that the document lacks does not compile.
+/// The JSON name of a document's field; a field that the document lacks does not compile.
 macro_rules! name {
     ($document:ty: $field:ident) => {{
         const _: usize = std::mem::offset_of!($document, $field);
@@ -24,7 +24,7 @@ macro_rules! names {
 
 pub(crate) use {name, names};
 
-/// Names of arguments, for a sentence: however many were made up.
+/// Names of arguments for a message, shortened to at most five of at most 40 characters.
 pub(crate) fn shown(names: &[&str]) -> String {
     let mut out: Vec<String> = names.iter().take(5).map(|it| it.chars().take(40).collect()).collect();
     if names.len() > out.len() {
@@ -33,7 +33,7 @@ pub(crate) fn shown(names: &[&str]) -> String {
     out.join(", ")
 }
 
-/// Says what was not understood of a call that only looks.
+/// Warns of arguments that the tool does not know.
 pub(crate) fn warn_of_ignored(out: &mut Answer, tool: &str, arguments: &Arguments) {
     let ignored = arguments.ignored(tools::known(tool));
     if !ignored.is_empty() {
@@ -42,7 +42,7 @@ pub(crate) fn warn_of_ignored(out: &mut Answer, tool: &str, arguments: &Argument
     }
 }
 
-/// Puts warnings before those that are there, since the last are the first to be cut.
+/// Puts warnings before the existing ones, since lists are cut from the end.
 pub(crate) fn warn(out: &mut Answer, more: impl IntoIterator<Item = String>) {
     let mut all: Vec<Value> = more.into_iter().map(Value::from).collect();
     if let Some(Value::Array(old)) = out.remove("warnings") {

@@ -1,5 +1,5 @@
-//! Arguments of a call, as a model writes them: numbers as text, lists as one text, messages as a text of JSON. What
-//! can be understood is; what cannot is an error that says what was expected and what was found.
+//! Arguments of a call as models write them: numbers as strings, lists as one string, messages as a string of
+//! JSON. What can be understood is accepted; the rest is an error that says what was expected and found.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 use crate::engine::values;
 use history::error::{Error, ErrorKind, Hint, Result};
 
-/// Other names by which models call an argument: who names a session in their own words means that one, not the
-/// current.
+/// Aliases that models use for an argument. A session named by an alias must not be ignored: the call would
+/// act on the current session instead.
 const ALIASES: [(&str, &[&str]); 2] = [
     (
         "session",
@@ -31,10 +31,10 @@ const ALIASES: [(&str, &[&str]); 2] = [
     ("query", &["q", "text"]),
 ];
 
-/// What a client adds to the arguments of every tool, for itself.
+/// Arguments that a client adds to every call, for itself.
 const OF_CLIENTS: [&str; 1] = ["wait_for_previous"];
 
-/// The arguments as JSON text each: messages of many megabytes are not parsed twice.
+/// The arguments, each as JSON text, so that messages of many megabytes are not parsed twice.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Arguments(pub(crate) BTreeMap<String, Box<RawValue>>);
 
@@ -45,29 +45,28 @@ impl Arguments {
         Self(arguments.into_iter().filter_map(raw).collect())
     }
 
-    /// The JSON of an argument that was given, under its own name or one that means the same.
+    /// The JSON of an argument, under its own name or an alias; `None` if not given.
     fn raw(&self, name: &str) -> Option<&str> {
         self.under(self.alias(name).unwrap_or(name))
     }
 
-    /// The JSON under this very name; null is not given.
+    /// The JSON under exactly this name; null counts as not given.
     fn under(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(|it| it.get().trim()).filter(|it| *it != "null")
     }
 
-    /// The other name that an argument was given under, where its own says nothing.
+    /// The alias under which an argument was given, if its own name is absent or empty.
     fn alias(&self, name: &str) -> Option<&'static str> {
         let said = |it: &str| self.under(it).is_some_and(|it| it != "\"\"");
         let (_, others) = ALIASES.iter().find(|(it, _)| *it == name)?;
         if said(name) { None } else { others.iter().find(|it| said(it)).copied() }
     }
 
-    /// Whether an argument was given.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.raw(name).is_some()
     }
 
-    /// What was given that is none of the `known` arguments, and that no client adds for itself.
+    /// The given arguments that are neither `known` nor added by clients for themselves.
     pub(crate) fn ignored<T: AsRef<str>>(&self, known: &[T]) -> Vec<&str> {
         let aliases: Vec<&str> = known.iter().filter_map(|it| self.alias(it.as_ref())).collect();
         let understood = |it: &str| {
@@ -79,20 +78,20 @@ impl Arguments {
         self.0.keys().map(String::as_str).filter(|it| !understood(it) && self.under(it).is_some()).collect()
     }
 
-    /// A text; a number counts as one. Empty is not given.
+    /// A string; a number counts as one. Empty counts as not given.
     pub(crate) fn text(&self, name: &str) -> Result<Option<String>> {
         self.raw(name).map_or(Ok(None), |json| values::text(json).map_err(|why| wrong(name, &why)))
     }
 
-    /// A whole number, also as a text.
+    /// A whole number, also as a string.
     pub(crate) fn number(&self, name: &str) -> Result<Option<u64>> {
         self.raw(name).map_or(Ok(None), |json| values::number(json).map_err(|why| wrong(name, &why)))
     }
 
-    /// The options of `T` among the `known` arguments. What `T` has besides, models are not asked for.
+    /// The options of `T` among the `known` arguments; models are not offered `T`'s other fields.
     pub(crate) fn options<T: DeserializeOwned>(&self, known: &[String]) -> Result<T> {
         let mut given = Map::new();
-        // Messages are no option, and may be many megabytes.
+        // Messages are not an option, and may be many megabytes.
         for name in known.iter().filter(|it| *it != "messages") {
             if let Some(json) = self.under(name) {
                 let value = serde_json::from_str(&history::json::mend(json.as_bytes()));
@@ -103,7 +102,7 @@ impl Arguments {
             .map_err(|error| wrong(&error.path().to_string(), &error.inner().to_string()))
     }
 
-    /// Messages: an array, an object that holds one, or either as a text.
+    /// Messages: an array, an object that contains one, or either as a string.
     pub(crate) fn messages(&self, name: &str) -> Result<Option<Vec<u8>>> {
         let Some(raw) = self.raw(name) else { return Ok(None) };
         let not_messages = |raw: &str| wrong(name, &values::wrong("an array of messages", raw));
@@ -115,12 +114,12 @@ impl Arguments {
     }
 }
 
-/// A single argument, as those of a call.
+/// The arguments of a call with a single one.
 pub(crate) fn one(name: &str, value: Value) -> Map<String, Value> {
     Map::from_iter([(name.to_owned(), value)])
 }
 
-/// An error of what an argument says, with its name.
+/// Adds an argument's name to an error about its value.
 pub(crate) fn of(name: &str, error: &Error) -> Error {
     match error.kind() {
         ErrorKind::Arguments => Error::of_argument(name, error.full()),
@@ -132,7 +131,7 @@ fn wrong(name: &str, why: &str) -> Error {
     Error::of_argument(name, why)
 }
 
-/// What a caller can do, as arguments of the tools.
+/// What a caller can do about an error, in terms of the tools' arguments.
 pub(crate) fn hint_words(hint: Hint) -> String {
     match hint {
         Hint::WriteCopy => r#"write the result with "to": "file""#.to_owned(),
@@ -140,7 +139,7 @@ pub(crate) fn hint_words(hint: Hint) -> String {
         Hint::WriteMessages => r#"use "to": "file", which writes plain messages"#.to_owned(),
         Hint::NameFormat => "if you know the format, pass it with `format`".to_owned(),
         Hint::GiveWindow => "pass `window` in tokens, or the `model`".to_owned(),
-        // No tool takes the next prompt.
+        // No tool has such an argument.
         Hint::GiveNext => String::new(),
         Hint::SkipOutput => "leave that output out (`only`)".to_owned(),
         Hint::AllScopes => r#"use "scope": "all""#.to_owned(),
@@ -178,10 +177,10 @@ mod tests {
             pin: vec!["one, whole".to_owned()],
             ..CompactOptions::default()
         };
-        // What is not offered is not taken: `trigger` is the command line's.
+        // An option that is not offered is ignored: `trigger` is only for the command line.
         assert_eq!(options, expected);
         assert_eq!(it.options::<PruneOptions>(&known()).unwrap().only, ["a", "b"]);
-        // Of another tool it means nothing.
+        // For a tool that does not know them, they are ignored.
         assert_eq!(it.options::<CompactOptions>(&[]).unwrap(), CompactOptions::default());
     }
 
@@ -192,7 +191,7 @@ mod tests {
             "wait_for_previous": true}),
         );
         assert_eq!(it.text("session").unwrap().as_deref(), Some("/a"));
-        // Of two names that mean the same, one counts.
+        // If two aliases are given, only one counts.
         assert_eq!(it.ignored(&["session"]), ["depth", "file"]);
         let it = arguments(serde_json::json!({"session": "/a", "sessionId": "b", "text": "words"}));
         assert_eq!(it.text("session").unwrap().as_deref(), Some("/a"));

@@ -1,15 +1,16 @@
-//! The edit that turns the caller's messages into the compacted ones: history[..from] + with + history[to..].
+//! The edit that turns the caller's messages into the compacted ones: `history[..from] + with +
+//! history[to..]`.
 
 use serde_json::Value;
 
 use crate::answers::ReplaceInfo;
 use sessions::parse::raw::{Fields, list};
 
-/// Where a request body or its like holds the messages.
+/// The fields in which a request body or similar object contains the messages.
 const KEYS: [&str; 4] = ["messages", "input", "contents", "history"];
 
-/// The smallest edit between two arrays of messages, or objects that hold one. What is equal at the beginning and at
-/// the end stays where it is.
+/// The smallest edit between two arrays of messages (or objects that contain one): a common prefix and suffix
+/// are kept.
 pub(crate) fn replace(before: &[u8], after: &[u8]) -> Option<ReplaceInfo> {
     let (before, after) = (std::str::from_utf8(before).ok()?, std::str::from_utf8(after).ok()?);
     let (before, after) = (array(before)?, array(after)?);

@@ -1,4 +1,4 @@
-//! The error that a model gets for a wrong call: in the words of the tools, with a call that works.
+//! The error message that a model gets for a wrong call: in terms of the tools, with a working example.
 
 use serde_json::{Map, Value, json};
 
@@ -19,8 +19,8 @@ pub(crate) fn explain(state: &ServerState, tool: &str, arguments: &Arguments, er
     }
 }
 
-/// Arguments that work: the caller's own source, unless the error may be about it; else one that is there. Nothing for
-/// an undo: any other one would take back what was not named.
+/// Example arguments: the caller's own source unless the error may be about it, else one that exists. `None`
+/// for an undo, since an example would undo something else.
 fn example(
     state: &ServerState,
     tool: &str,
@@ -39,14 +39,14 @@ fn example(
     Some(call)
 }
 
-/// Whether an error is about an argument other than what is to be worked on.
+/// Whether an error is about an argument other than the source (`session`, `messages`, `handle`, `answer`).
 fn is_of_another(tool: &str, error: &Error) -> bool {
     let Some(name) = error.argument() else { return false };
     let source = ["session", "messages", "handle", "answer"].contains(&name);
     !source && (name == "arguments" || tools::known(tool).iter().any(|it| it == name))
 }
 
-/// What the caller named. Messages are too long to be repeated.
+/// The caller's own source. `None` for messages, which are too long to repeat.
 fn own_source(tool: &str, arguments: &Arguments) -> Option<Map<String, Value>> {
     let names: &[&str] = if tool == "recall" { &["handle", "query"] } else { &["session"] };
     if tool != "recall" && arguments.has("messages") {
@@ -61,7 +61,7 @@ fn any_source(state: &ServerState, tool: &str, arguments: &Arguments) -> Map<Str
         return one("query", json!("failing test"));
     }
     let failed = arguments.text("session").ok().flatten();
-    // What stands for a session may stand for none here.
+    // `latest`, `current` or the default has just failed, so do not suggest it.
     let looked = failed.is_none_or(|it| it == "latest" || it == "current") && !arguments.has("messages");
     let here = || !agents::list(&state.config.agents, None, Some(&state.config.agents.cwd)).is_empty();
     if state.remote.is_none() && !looked && here() {

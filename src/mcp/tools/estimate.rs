@@ -49,21 +49,21 @@ pub(super) fn tool() -> Tool {
         .with_meta(meta("context window usage, token count, how full", false))
 }
 
-/// What of an estimate a model is shown.
+/// The fields of an estimate that a model is shown.
 const SHOWN: [&str; 17] = names!(EstimateAnswer:
     session, tokens, overhead, context, window, usable, used_percent, method, by_category, counts, reported,
     advice, cost, largest, triggers, compactions, warnings,
 );
 
-/// Answers a call that is so small that handing it to another thread would take longer than doing it: an estimate of a
-/// short text. `None` for every other.
+/// Answers a call that takes less time than handing it to another thread: an estimate of a short text. `None`
+/// for every other call.
 pub(crate) fn quick(state: &ServerState, tool: &str, arguments: &Arguments) -> Option<Result<Answer>> {
     let short = arguments.0.get("text").is_some_and(|it| it.get().len() < 4096);
     let given = || ["session", "messages"].iter().any(|it| arguments.has(it));
     if tool != NAME || !short || given() {
         return None;
     }
-    // What is no text, or an empty one, means the session.
+    // If `text` is invalid or empty, the call is not about a text.
     let text = arguments.text("text").ok()??;
     Some(detailed(arguments).and_then(|_| text_alone(state, arguments, &text)).map(super::with_contract))
 }
@@ -94,7 +94,7 @@ pub(crate) fn call(state: &ServerState, caller: &Caller, arguments: &Arguments) 
     Ok(out)
 }
 
-/// What to call when the context gets full.
+/// Which tools to call when the context fills up.
 fn advised(state: &ServerState, engine: &Engine, opened: &Opened) -> Next {
     let same = "with the same `messages`";
     let session = r#"with "to": "session""#;

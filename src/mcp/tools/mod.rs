@@ -1,8 +1,9 @@
-//! The tools, a file each: what the model is offered, and what a call of it does.
+//! The tools, one file each: the schema that the model is offered, and the call.
 //!
-//! **Invariants.** Every parameter is optional. Schemas are flat: no `$ref`, no `anyOf`, no boolean schemas, no
-//! formats, since one client drops all tools of a server for one schema it cannot read. Unknown arguments are
-//! tolerated: one client adds its own. Everything here is paid for by the model in every request, so a test counts it.
+//! **Invariants.** Every parameter is optional. Schemas are flat: no `$ref`, no `anyOf`, no boolean schemas,
+//! no formats, since one client drops all tools of a server for one schema that it cannot read. Calls that
+//! only read tolerate unknown arguments, since one client adds its own. Schemas and descriptions cost tokens
+//! in every request, so a test counts them.
 
 pub(crate) mod answer;
 pub(crate) mod arguments;
@@ -30,18 +31,18 @@ use arguments::Arguments;
 use history::error::{Error, ErrorKind, Result};
 use request::CallContext;
 
-/// What a profile may be called; a test compares it with the built-in ones.
+/// Description of the argument `profile`; a test compares the names with the built-in profiles.
 pub(crate) const LIKE: &str =
     "Compact like codex, claude-code, gemini-cli, opencode, learn-claude-code or supermemory.";
 
-/// The tools, in the order in which they are listed. `open_world`: whether a model's provider may be asked, fixed when
-/// the server starts.
+/// The tools, in the order in which they are listed. `open_world`: whether a provider may be called; fixed
+/// when the server starts.
 pub(crate) fn all(open_world: bool) -> Vec<Tool> {
     vec![estimate::tool(), split::tool(), prune::tool(), recall::tool(), summarize::tool(open_world)]
 }
 
-/// Calls a tool. An error is for the model: it can mend its arguments. `waiting`: the client that
-/// waits for it, and may cancel it while a model writes.
+/// Calls a tool. Errors are written for the model, which can correct its arguments. `waiting`: progress,
+/// cancellation and sampling of the waiting client.
 pub(crate) fn call(
     state: &ServerState,
     caller: &Caller,
@@ -52,7 +53,7 @@ pub(crate) fn call(
     let ignored = arguments.ignored(known(tool));
     let to = if writes(tool) { arguments.text("to")? } else { None };
     if matches!(to.as_deref(), Some("session" | "file" | "undo")) && !ignored.is_empty() {
-        // What was not understood may have said which session, or that nothing be written.
+        // An unknown argument may have been meant to name the session, or to prevent writing.
         let what = format!(
             "expected those of {tool} ({}), since this call writes, found {}; nothing was done",
             known(tool).join(", "),
@@ -73,13 +74,13 @@ pub(crate) fn call(
     answer.map(with_contract)
 }
 
-/// Puts the contract's version before an answer's fields.
+/// Puts the contract's version first in an answer.
 fn with_contract(mut answer: Answer) -> Answer {
     answer.shift_insert(0, "contract".to_owned(), CONTRACT.into());
     answer
 }
 
-/// The arguments that a tool knows: those it offers, and those that all of them understand.
+/// The arguments that a tool accepts: those in its schema, and those that all tools but `recall` share.
 pub(crate) fn known(tool: &str) -> &'static [String] {
     static KNOWN: LazyLock<BTreeMap<String, Vec<String>>> = LazyLock::new(|| {
         let names = |it: &Tool| -> Vec<String> {
@@ -96,7 +97,7 @@ pub(crate) fn known(tool: &str) -> &'static [String] {
     KNOWN.get(tool).map_or(&[], Vec::as_slice)
 }
 
-/// Whether a tool takes a place to write to.
+/// Whether a tool has the argument `to`.
 pub(crate) fn writes(tool: &str) -> bool {
     known(tool).iter().any(|it| it == "to")
 }

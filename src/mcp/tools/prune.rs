@@ -40,13 +40,13 @@ pub(super) fn tool() -> Tool {
         .with_meta(meta("clear old tool results, prune, free context", false))
 }
 
-/// What of an answer a model is shown.
+/// The fields of an answer that a model is shown.
 const SHOWN: [&str; 17] = names!(PruneAnswer:
     status, session, profile, tokens_before, tokens_after, reason_code, reason, first_changed, prefix_tokens,
     handle, output, session_id, resume, takes_effect, next, pruned, warnings,
 );
 
-/// Who only plans wants to know how much it is; what stands there afterwards is of use to who splices.
+/// The fields of a pruned output for sessions. Replacement texts are only of use for inline messages.
 const SHOWN_OF_OUTPUT: [&str; 5] = names!(PrunedInfo: message, call_id, tool, tokens_before, tokens_after);
 
 pub(crate) fn call(state: &ServerState, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
@@ -89,7 +89,7 @@ pub(crate) fn call(state: &ServerState, caller: &Caller, arguments: &Arguments) 
     Ok(out)
 }
 
-/// The tools' names as the history has them, however the caller writes them; and a warning about those it has not.
+/// The given tool names in the history's spelling, and a warning about those that do not occur in it.
 fn tools_of(opened: &Opened, names: &[String]) -> (Vec<String>, Option<String>) {
     let messages = opened.session.history.messages();
     let called = messages.iter().flat_map(history::Message::calls).map(|it| &*it.name);

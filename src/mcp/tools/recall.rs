@@ -1,4 +1,4 @@
-//! `recall`: what compaction took away, found by its words or read by its handle.
+//! `recall`: what compaction removed, searched by words or read by handle.
 
 use rmcp::model::Tool;
 use serde::Serialize;
@@ -32,11 +32,11 @@ pub(super) fn tool() -> Tool {
         .with_meta(meta("find or restore compacted, cleared or forgotten earlier output; undo", false))
 }
 
-/// Reads by handle, searches by query, else lists the newest originals.
+/// Reads by handle, or searches by query, or lists the newest originals.
 pub(crate) fn call(state: &ServerState, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
     let engine = state.engine(caller)?;
     let query = arguments.text("query")?;
-    // A handle that was given as what to look for is meant as a handle.
+    // A query that is an existing handle is meant as a handle.
     let as_handle =
         |it: &String| Handle::parse(it).is_some() && engine.store.locate(it, &caller.owner).is_ok();
     let handle = arguments.text("handle")?.or_else(|| query.clone().filter(as_handle));
@@ -64,7 +64,7 @@ pub(crate) fn call(state: &ServerState, caller: &Caller, arguments: &Arguments) 
     }
 }
 
-/// Why there is nothing to list.
+/// Why the list is empty.
 fn nothing_of(state: &ServerState, engine: &Engine, arguments: &Arguments, session: Option<&str>) -> String {
     let how = "what a summary took the place of is found with `query`, or read with the session's handle";
     match session {
@@ -79,13 +79,13 @@ fn nothing_of(state: &ServerState, engine: &Engine, arguments: &Arguments, sessi
     }
 }
 
-/// Tokens of an original in one answer, unless the call says otherwise.
+/// Default limit of tokens of an original in one answer.
 const READ: u64 = 4_000;
 
 fn by_handle(state: &ServerState, engine: &Engine, arguments: &Arguments, handle: &str) -> Result<Answer> {
     let scope = state.readable(engine, handle, scope(arguments)?)?;
     let range = range(arguments)?.unwrap_or(Range::WHOLE);
-    // Escaping and the other fields need room too.
+    // Leaves room for escaping and the other fields.
     let limit = arguments.number("limit")?.unwrap_or(READ).clamp(50, ANSWER * 3 / 4);
     let count = |text: &str| Estimator::O200k.text(text);
     let slice = engine::read(engine, &scope, handle, &range, limit, &count)?;
@@ -113,14 +113,14 @@ fn by_query(state: &ServerState, engine: &Engine, arguments: &Arguments, query: 
         Query { text: query.to_owned(), extent: SearchExtent::Project, only: Vec::new(), limit, offset };
     let opened = || {
         let history = state.open(engine, arguments)?.session.history;
-        // A history that was pushed may have an id only in its name.
+        // A pushed history may lack an id in its records; then the name it was pushed under is the id.
         let name = session.as_deref().filter(|_| state.remote.is_some());
         let id = history.meta.session.as_deref().or(name).unwrap_or_default().to_owned();
         Ok((engine.scope(&history), id))
     };
     let search = |query: &Query, wanted| engine::recall(engine, query, wanted, &opened);
     let wanted = match wanted {
-        // Later results are those of where the first ones were found.
+        // Later pages must come from the scope in which the first page was found.
         None if offset > 0 => Some(search(&Query { offset: 0, limit: 1, ..query.clone() }, None)?.scope),
         wanted => wanted,
     };
@@ -161,7 +161,7 @@ fn by_query(state: &ServerState, engine: &Engine, arguments: &Arguments, query: 
     Ok(out)
 }
 
-/// The results that a query is to give: `range` 11-20 are those after the first ten.
+/// Offset and limit of a query's results: `range` 11-20 skips the first ten.
 fn page(arguments: &Arguments) -> Result<(u32, u32)> {
     let most = |it: u64| it.clamp(1, 100) as u32;
     match range(arguments)? {
@@ -184,12 +184,12 @@ fn scope(arguments: &Arguments) -> Result<Option<SearchScope>> {
     arguments.text("scope")?.map(|it| it.parse()).transpose()
 }
 
-/// One line of a list of originals.
+/// One hit: an original, or a prompt that the user typed.
 fn hit<T: Serialize>(entry: &T) -> Result<Value> {
     let names = ["handle", "range", "kind", "tool", "message", "session", "tokens", "snippet"];
     let mut out = shorten::pick(entry, &names)?;
     if out.get("kind").is_some_and(|it| it == "compaction") {
-        // What a summary took the place of is read by the same handle.
+        // The handle of a summary also reads the original that it replaced.
         out.insert(
             "next".to_owned(),
             json!("with range /word/±2: the lines of its original that hold the word"),

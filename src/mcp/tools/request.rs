@@ -1,4 +1,4 @@
-//! What several tools read of a call: what is asked for, and where the result goes.
+//! Arguments that several tools share: options, and where the result goes.
 
 use serde_json::json;
 
@@ -13,21 +13,21 @@ use crate::mcp::tools;
 use history::error::{Error, ErrorKind, Result};
 use sessions::Format;
 
-/// What the waiting client offers during a call.
+/// What the client offers while it waits for a call.
 #[derive(Clone, Default)]
 pub(crate) struct CallContext {
     pub(crate) watch: Watch,
-    /// Its own model, where it offers it.
+    /// Access to its own model, if it supports sampling.
     pub(crate) sampling: Option<Sampling>,
 }
 
-/// Where a result goes, in the words of the tools.
+/// The argument `to`: where a result goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Goal {
     Plan,
     File,
     Session,
-    /// The last write taken back, or the one of `handle`.
+    /// Undoes the last write, or the one of `handle`.
     Undo,
 }
 
@@ -50,8 +50,8 @@ pub(crate) fn goal(state: &ServerState, arguments: &Arguments) -> Result<Goal> {
     Ok(goal)
 }
 
-/// What a plan costs and where it goes: inline messages are handed back, sessions are planned or written to a file.
-/// `edits`: what of the answer is spliced into messages.
+/// Where the result goes: inline messages are returned, a session is planned, or written if `goal` says so.
+/// `edits`: the field of the answer that the caller would splice into its messages, for an error.
 pub(crate) fn target(state: &ServerState, opened: &Opened, goal: Goal, edits: &str) -> Result<To> {
     let format = opened.session.format;
     match goal {
@@ -83,13 +83,13 @@ pub(crate) fn target(state: &ServerState, opened: &Opened, goal: Goal, edits: &s
     }
 }
 
-/// What is only read is written as messages of the API that its agent speaks; `None` for what is written as it is.
+/// A session of a read-only format is written as messages of its agent's API; `None` for other formats.
 pub(crate) fn messages_as(opened: &Opened) -> Option<Format> {
     let format = opened.session.format;
     format.is_read_only().then(|| format.api())
 }
 
-/// Says in which format a file that was written is, where that is not the session's.
+/// Warns that a written file has another format than the session.
 pub(crate) fn warn_of_format(out: &mut Answer, opened: &Opened) {
     if let Some(api) = messages_as(opened) {
         let format = opened.session.format.name();
@@ -97,10 +97,10 @@ pub(crate) fn warn_of_format(out: &mut Answer, opened: &Opened) {
     }
 }
 
-/// The call that a plan leads to: the same one with the `to` that works for this session.
+/// The next call after a plan: the same one with a `to` that works for this session.
 pub(crate) fn next_call(state: &ServerState, engine: &Engine, opened: &Opened, tool: &str, job: Job) -> Next {
     if state.remote.is_some() {
-        // No `to` but `plan` is taken from elsewhere.
+        // A remote caller may only plan.
         return Next::default();
     }
     let (to, why) = match engine::can_write_back(engine, opened, job) {
@@ -110,7 +110,7 @@ pub(crate) fn next_call(state: &ServerState, engine: &Engine, opened: &Opened, t
     Next::model(format!("call {tool} again with \"to\": \"{to}\" {why}"))
 }
 
-/// The call that takes back what was written.
+/// Adds the call that undoes what was written.
 pub(crate) fn add_undo(out: &mut Answer, takes_effect: Option<TakesEffect>, handle: Option<&str>) {
     if let (Some(_), Some(handle)) = (takes_effect, handle) {
         let call = json!({"to": "undo", "handle": handle});
@@ -118,7 +118,7 @@ pub(crate) fn add_undo(out: &mut Answer, takes_effect: Option<TakesEffect>, hand
     }
 }
 
-/// What the arguments of a tool ask for.
+/// The [`Ask`] that a tool's arguments describe.
 pub(crate) fn ask(state: &ServerState, tool: &str, arguments: &Arguments) -> Result<Ask> {
     let name = arguments.text("profile")?.unwrap_or_else(|| state.config.profile.clone());
     if state.remote.is_some() && name.ends_with(".toml") {
@@ -132,14 +132,14 @@ pub(crate) fn ask(state: &ServerState, tool: &str, arguments: &Arguments) -> Res
     Ok(Ask { counting: counting(state, tool, arguments)?, options, prune, ..Ask::new(profile) })
 }
 
-/// How the arguments of a tool have tokens counted.
+/// How to count tokens, from a tool's arguments and the configuration.
 pub(crate) fn counting(state: &ServerState, tool: &str, arguments: &Arguments) -> Result<Counting> {
     let mut counting: Counting = arguments.options(tools::known(tool))?;
     counting.tokenizer.get_or_insert(state.config.tokenizer);
     Ok(counting)
 }
 
-/// Sizes of which it is doubtful that tokens were meant.
+/// Warnings about sizes of at most 100 tokens, which were probably meant as percentages.
 pub(crate) fn doubtful_sizes(sizes: &[(&str, Option<Amount>)]) -> Vec<String> {
     let doubtful = |(name, size): &(&str, Option<Amount>)| match size {
         Some(Amount::Tokens(tokens @ 1..=100)) => {

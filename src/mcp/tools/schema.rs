@@ -1,4 +1,4 @@
-//! Parts of the tools' schemas.
+//! Building blocks of the tools' schemas.
 
 use std::sync::Arc;
 
@@ -8,19 +8,19 @@ use serde_json::{Map, Value, json};
 
 use history::json::set;
 
-/// Where a client that defers tools shows what a tool is for.
+/// Search terms for clients that load tools on demand.
 const SEARCH_HINT: &str = "anthropic/searchHint";
-/// Keeps a tool loaded in a client that defers tools.
+/// Keeps a tool loaded in clients that load tools on demand.
 const ALWAYS_LOAD: &str = "anthropic/alwaysLoad";
-/// Up to this many characters a client shows a result in place.
+/// Maximum characters up to which a client shows a result inline.
 const RESULT_CHARS: &str = "anthropic/maxResultSizeChars";
 
-/// No answer has more characters than this: 8,000 tokens of the most compact text.
+/// Upper bound of an answer's characters: 8,000 tokens of the text with the most characters per token.
 const MOST_CHARS: u64 = 80_000;
 
 type Property = (String, Value);
 
-/// The options of `T` that models are offered, flat as every client can read it: a type, its values, a description.
+/// The properties of `T`'s schema, flat so that every client can read them: type, items, values, description.
 pub(super) fn options<T: JsonSchema>() -> Vec<Property> {
     let schema = schemars::schema_for!(T);
     let all = schema.get("properties").and_then(Value::as_object);
@@ -32,7 +32,7 @@ pub(super) fn options<T: JsonSchema>() -> Vec<Property> {
     all.into_iter().flatten().map(|(name, schema)| (name.clone(), flat(schema))).collect()
 }
 
-/// A property with the schema of `T`.
+/// The property `name` from the schema of `T`.
 pub(super) fn option<T: JsonSchema>(name: &'static str) -> Property {
     let found = options::<T>().into_iter().find(|it| it.0 == name);
     found.unwrap_or_else(|| property(name, json!({})))
@@ -67,7 +67,7 @@ pub(super) fn text(what: &str) -> Value {
     described(json!({"type": "string"}), what)
 }
 
-/// Where the name says enough, nothing is added.
+/// Adds a description, unless it is empty.
 pub(super) fn described(mut schema: Value, what: &str) -> Value {
     if !what.is_empty() {
         set(&mut schema, "description", what);
@@ -117,7 +117,8 @@ pub(super) fn read_only() -> ToolAnnotations {
     ToolAnnotations::new().read_only(true).destructive(false).idempotent(true).open_world(false)
 }
 
-/// Adds, never destroys. One client refuses a tool that is not read-only unless all three are given.
+/// Not destructive: originals are archived. One client refuses a tool that is not read-only unless all three
+/// hints are set.
 pub(super) fn writing(open_world: bool) -> ToolAnnotations {
     ToolAnnotations::new().read_only(false).destructive(false).idempotent(false).open_world(open_world)
 }

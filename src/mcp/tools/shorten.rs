@@ -1,4 +1,4 @@
-//! Keeps answers small: chooses fields, cuts long lists and texts, and says what was cut.
+//! Keeps answers small: selects fields, cuts long lists and texts, and reports what was cut.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -15,28 +15,28 @@ pub(crate) const PLAN: u64 = 1_500;
 /// Maximum tokens of the answer after something was written.
 pub(crate) const WRITTEN: u64 = 400;
 
-/// Tokens of an answer as a client shows it. Base64 has a token for less than two bytes, so only what has fewer bytes
-/// than the limit has tokens is not counted.
+/// Tokens of an answer as serialized. Even base64 never has more tokens than bytes, so an answer with at most
+/// `limit` bytes need not be tokenized.
 fn tokens(answer: &Map<String, Value>, limit: u64) -> u64 {
     let text = serde_json::to_string(&AnswerDocument::of(answer)).unwrap_or_default();
     if text.len() as u64 <= limit { text.len() as u64 } else { Estimator::O200k.text(&text) }
 }
 
-/// The named fields of a document, in that order, without the empty ones.
+/// The named fields of a document, in this order, without empty ones.
 pub(crate) fn pick<T: Serialize>(document: &T, names: &[&str]) -> Result<Map<String, Value>> {
     let mut document = value(document)?;
     let field = |name: &&str| Some(((*name).to_owned(), document.get_mut(*name)?.take()));
     Ok(names.iter().filter_map(field).filter(|(_, it)| !is_empty(it)).collect())
 }
 
-/// Another value of a field that the answer has.
+/// Replaces the value of a field, if the answer has it.
 pub(crate) fn set(answer: &mut Map<String, Value>, name: &str, value: Value) {
     if let Some(field) = answer.get_mut(name) {
         *field = value;
     }
 }
 
-/// Of the entries of a list that the answer has, only the named fields.
+/// Replaces a list in the answer by its entries with only the named fields.
 pub(crate) fn entries<T: Serialize>(
     answer: &mut Map<String, Value>,
     list: &str,
@@ -59,8 +59,8 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Cuts the largest of the named lists and texts until the answer has at most `limit` tokens. `cut` says how many
-/// entries a list has in all; a cut text says how to get the rest.
+/// Cuts the largest of the named lists and texts until the answer has at most `limit` tokens. The field `cut`
+/// tells the original length of each list; a cut text ends with `rest`, which says how to get the remainder.
 pub(crate) fn fit(answer: &mut Map<String, Value>, limit: u64, lists: &[&str], texts: &[&str], rest: &str) {
     let mut over = tokens(answer, limit);
     while over > limit {
@@ -86,7 +86,7 @@ pub(crate) fn fit(answer: &mut Map<String, Value>, limit: u64, lists: &[&str], t
     }
 }
 
-/// A list cut to `most` entries.
+/// Cuts a list to `most` entries.
 pub(crate) fn first(answer: &mut Map<String, Value>, name: &str, most: usize) {
     if let Some(Value::Array(list)) = answer.get_mut(name)
         && list.len() > most
@@ -97,7 +97,7 @@ pub(crate) fn first(answer: &mut Map<String, Value>, name: &str, most: usize) {
     }
 }
 
-/// Notes how many entries a list had before it was first cut.
+/// Records a list's original number of entries in `cut`.
 fn note(answer: &mut Map<String, Value>, name: &str, all: usize) {
     let cut = answer.entry("cut").or_insert_with(|| json!({}));
     if let Value::Object(cut) = cut {
@@ -141,7 +141,7 @@ mod tests {
         let before = answer.clone();
         fit(&mut answer, PLAN, &["pruned"], &["summary"], "");
         assert_eq!(answer, before);
-        // Nothing that may be cut is left: it ends all the same.
+        // Terminates although nothing is left to cut.
         fit(&mut answer, 1, &["pruned"], &["summary"], "");
         assert_eq!(answer, before);
     }

@@ -35,7 +35,7 @@ pub(super) fn tool() -> Tool {
         .with_meta(meta("where to split or cut a conversation history", false))
 }
 
-/// What of an answer a model is shown.
+/// The fields of an answer that a model is shown.
 const SHOWN: [&str; 11] = names!(SplitAnswer:
     session, profile, split, split_id, compacted, kept, boundary, reason_code, reason, ranges, alternatives,
 );

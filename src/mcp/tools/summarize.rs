@@ -1,4 +1,4 @@
-//! `summarize_history`: compacts, hands off, takes back.
+//! `summarize_history`: compacts, writes handoffs, and undoes.
 
 use std::cmp::Reverse;
 
@@ -70,14 +70,14 @@ pub(super) fn tool(open_world: bool) -> Tool {
         .with_meta(meta("compact, compress, summarize, context full, handoff, undo", true))
 }
 
-/// What of a compaction a model is shown.
+/// The fields of a compaction that a model is shown.
 const SHOWN: [&str; 28] = names!(CompactAnswer:
     status, native_status, session, profile, summarizer, tokens_before, tokens_after, messages_before,
     messages_after, split, reason_code, reason, facts, facts_kept, first_changed, prefix_tokens, handle, ask, output,
     session_id, resume, takes_effect, valid_for, next, usage, summary, pruned, warnings,
 );
 
-/// What of an output that was cleared.
+/// The fields of a cleared output that a model is shown.
 const SHOWN_OF_OUTPUT: [&str; 5] = names!(PrunedInfo: message, tool, tokens_before, tokens_after, handle);
 
 const UNDONE: [&str; 8] = names!(RestoreAnswer:
@@ -102,7 +102,7 @@ pub(crate) fn call(
     }
     let (made, opened) = match second {
         (Some(handle), Some(answer)) => {
-            // The first call named where the result goes; this one may name another place.
+            // The first call set where the result goes; the second may override it.
             let to = |opened: &Opened| match goal {
                 Goal::Plan | Goal::Undo => Ok(None),
                 Goal::Session | Goal::File => target(state, opened, goal, "replace").map(Some),
@@ -110,7 +110,7 @@ pub(crate) fn call(
             engine::answered(&engine, &handle, &answer, to)?
         }
         (Some(handle), None) => {
-            // Not the session that calls: a handle says that another one is meant.
+            // Do not fall back to the calling session: the handle names another one.
             engine.store.locate(&handle, &caller.owner)?;
             let what = format!(
                 "expected with a handle the summary that was asked for, found none; to compact the history that {handle} \
@@ -158,7 +158,7 @@ fn summarizer(engine: &Engine, arguments: &Arguments) -> Result<Choice> {
     summarizers.allowed(choice)
 }
 
-/// The document of what was made, in the words of the tools and with what to call next.
+/// The answer document, adapted to the tools, with what to call next.
 fn answer(
     state: &ServerState,
     engine: &Engine,
@@ -170,7 +170,7 @@ fn answer(
     let mut answer = made.answer();
     match (&made.outcome, &ask.options.focus) {
         (CompactOutcome::Noop { .. }, Some(focus)) if goal == Goal::Plan => {
-            // Who hands off wants a brief, however little there is to compact.
+            // A handoff needs a brief, even if there is nothing to compact.
             answer.summary = Some(engine::brief(engine, opened, focus)?);
             let what = "nothing is compacted; summary is a brief for a new session";
             answer.next = Next::model(what.to_owned());
@@ -190,7 +190,7 @@ fn answer(
     Ok(answer)
 }
 
-/// The document as the model sees it, within its limits.
+/// The document as shown to the model, within the token limits.
 fn shown(
     mut answer: CompactAnswer,
     arguments: &Arguments,
@@ -201,7 +201,7 @@ fn shown(
     let was_written = answer.output.is_some();
     if was_written {
         answer.session.path = None;
-        // A long path stands in the command: once is enough.
+        // Show the command, with its long path, only once.
         if let Some(resume) = &answer.resume {
             answer.next.what = answer.next.what.replace(resume, "the command in `resume`");
         }
@@ -214,7 +214,7 @@ fn shown(
     if answer.usage.requests == 0 {
         out.remove(name!(CompactAnswer: usage));
     }
-    // The first call may have named where the result goes.
+    // Not `ask.to`: the first call may have set where the result goes.
     if matches!(&made.outcome, CompactOutcome::Compacted { output: Delivered::File(_), .. }) {
         warn_of_format(&mut out, opened);
     }
@@ -226,7 +226,7 @@ fn shown(
         shorten::fit(&mut out, ANSWER, &warnings, &texts, "write from what you remember");
         return Ok(out);
     }
-    // Once it is written, of the facts only those that are not all there any more.
+    // After writing, only the facts that were not all kept.
     answer.facts.retain(|_, it| it.found != 0 && !(was_written && it.kept == it.found));
     shorten::set(&mut out, name!(CompactAnswer: facts), json!(answer.facts));
     answer.pruned.sort_by_key(|it| Reverse(it.tokens_before));
@@ -251,7 +251,7 @@ fn shown(
     Ok(out)
 }
 
-/// The edit takes the summary's place: the summary is in it.
+/// Adds `replace` instead of `summary`, which it contains; if it is too large, a warning with the summary.
 fn add_replace(out: &mut Answer, replace: Option<&ReplaceInfo>) {
     let (lists, texts) = (names!(CompactAnswer: pruned, warnings), names!(CompactAnswer: summary));
     let Some(replace) = replace else {
