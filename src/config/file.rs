@@ -1,3 +1,5 @@
+//! The content of `config.toml`.
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
