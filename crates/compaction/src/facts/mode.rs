@@ -63,13 +63,17 @@ fn told_by(message: &Message) -> Option<bool> {
 /// `true` if a successful call entered plan mode, `false` if it left it with the user's approval.
 fn entered(call: &Call, output: &Output) -> Option<bool> {
     let name: String = call.name.to_lowercase().split('_').collect();
-    let text = output.text.as_str();
-    let approved = text.contains("approved") && !text.contains("not approved");
     match &*name {
         "enterplanmode" | "planenter" => Some(true),
-        "exitplanmode" | "planexit" if approved => Some(false),
+        "exitplanmode" | "planexit" if says_approved(output.text.as_str()) => Some(false),
         _ => None,
     }
+}
+
+/// Whether the output of a call that presents a plan says that the user approved it.
+pub(super) fn says_approved(output: &str) -> bool {
+    let lower = output.to_lowercase();
+    lower.contains("approved") && !lower.contains("not approved") || lower.contains("start coding")
 }
 
 /// The path of a plan that a call writes: a Markdown file in the client's `plans` directory.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
+use super::mode::says_approved;
 use super::past::step_index::StepIndex;
 use super::talk::orders::{QUESTION_START, polarity};
 use super::text::ascii_first::AsciiFirstRegex;
@@ -386,9 +387,8 @@ fn answers_in(input: &Value, text: &str) -> Vec<(Option<String>, String)> {
     // A plan that the user is asked to approve.
     if let Some(plan) = input.get("plan").and_then(Value::as_str) {
         let title = plan.lines().map(without_markers).find(|it| !it.is_empty()).unwrap_or_default();
-        let approved = text.to_lowercase().contains("approved") || text.contains("start coding");
         let asked = Some(format!("plan: {}", flat(clip(title, 160).0)));
-        return if approved { vec![(asked, "approved".into())] } else { Vec::new() };
+        return if says_approved(text) { vec![(asked, "approved".into())] } else { Vec::new() };
     }
     let pairs = answers_by_question(input, text);
     if !pairs.is_empty() {
@@ -464,6 +464,13 @@ mod tests {
         assert!(read(&history, &mut facts).is_empty());
         let told: Vec<_> = facts.iter().map(|it| (it.topic, it.message, &*it.text)).collect();
         assert_eq!(told, [(Topic::Active, 4, "write it")]);
+    }
+
+    #[test]
+    fn a_plan_that_was_not_approved_is_no_decision() {
+        let plan = serde_json::json!({"plan": "# Two valves\n- one"});
+        assert_eq!(answers_in(&plan, "User has approved your plan.").len(), 1);
+        assert!(answers_in(&plan, "The plan was not approved.").is_empty());
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::decisions::{OPEN_INVITATION, closing_question};
 use super::report::{join_sentences, text_of_model};
+use crate::facts::mode::says_approved;
 use crate::facts::past::superseded::{final_answer, last_answered};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
@@ -67,9 +68,8 @@ fn last(messages: &[Message]) -> Option<Plan> {
             changed |= tools::actions(call).iter().any(changes);
         }
         for output in message.outputs().filter(|it| !it.failed && it.refusal.is_none()) {
-            let text = output.text.as_str();
             if let Some((at, plan)) = presented.remove(&*output.id)
-                && (text.to_lowercase().contains("approved") || text.contains("start coding"))
+                && says_approved(output.text.as_str())
             {
                 found = Some(Plan { message: at, approved: number, text: plan });
             }
