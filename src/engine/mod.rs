@@ -1,7 +1,7 @@
 //! The only sequence of effects: read → plan → ask → apply → check → archive → write → read back → install.
 //!
-//! Faces translate their arguments into an [`Ask`], call a verb, and show the answer. Each verb is a function in its
-//! file; [`Engine`] is what they share.
+//! The faces (CLI, MCP) translate their arguments into an [`Ask`], call a verb, and show the answer. Each
+//! verb is a function in its own file; [`Engine`] is what they share.
 
 mod archive;
 mod compact;
@@ -83,16 +83,16 @@ pub struct Engine {
     pub listener: Option<Listener>,
     /// Which interface called; written to the audit log.
     pub face: Face,
-    /// How that way says what the caller can do.
+    /// How that interface words hints on what the caller can do.
     pub hint_words: HintWords,
 }
 
 impl Engine {
-    /// With the store that the configuration names, and the clock's time.
+    /// An engine with the configured store, at the current time.
     ///
     /// # Errors
     ///
-    /// The store cannot be opened or made.
+    /// The store cannot be opened or created.
     pub fn new(config: Config) -> Result<Self> {
         Self::at(config, jiff::Timestamp::now().as_millisecond())
     }
@@ -107,8 +107,8 @@ impl Engine {
         Ok(Self { config, store, now, listener: None, face: Face::Library, hint_words: |_| String::new() })
     }
 
-    /// The same for commands that only look. Where the store cannot be opened, all that needs none still works; keeping
-    /// something is refused with the reason.
+    /// As [`Engine::at`], for read-only commands: if the store cannot be opened, everything that needs none
+    /// still works, and storing anything is refused with the reason.
     ///
     /// # Errors
     ///
@@ -120,7 +120,7 @@ impl Engine {
         Ok(Self { config, store, now, listener: None, face: Face::Library, hint_words })
     }
 
-    /// A sentence, and what the caller can do about it.
+    /// `text`, followed by what the caller can do about it.
     pub(crate) fn hinted(&self, text: String, hint: Option<Hint>) -> String {
         match hint {
             Some(hint) => hint.after(&text, self.hint_words),
@@ -128,7 +128,8 @@ impl Engine {
         }
     }
 
-    /// Notes in the audit log what was done. Where that fails it was done all the same.
+    /// Records an action in the audit log. The action is done by then, so a failure to record it is only a
+    /// log warning.
     pub(crate) fn audit(&self, verb: AuditVerb, scope: &Scope, session: Option<&str>, handle: Option<&str>) {
         self.audit_by(
             self.config.agents.inside.map(super::agents::Agent::name),
@@ -139,7 +140,7 @@ impl Engine {
         );
     }
 
-    /// The same where it is known which agent asked.
+    /// As [`Engine::audit`], where it is known which agent asked.
     pub(crate) fn audit_by(
         &self,
         agent: Option<&str>,
@@ -167,12 +168,12 @@ impl Engine {
         }
     }
 
-    /// To whom what is archived of a history belongs: the local user and the session's project.
+    /// The scope under which a history is archived: the local user and the session's project.
     pub(crate) fn scope(&self, history: &History) -> Scope {
         self.scope_of(history.meta.cwd.as_deref().unwrap_or_default())
     }
 
-    /// What the local user keeps of a project.
+    /// The local user's scope for a project.
     pub(crate) fn scope_of(&self, project: impl Into<String>) -> Scope {
         Scope { owner: self.config.owner.clone(), project: project.into() }
     }
@@ -195,20 +196,20 @@ impl Engine {
         self.scope_of(self.config.project())
     }
 
-    /// Marks that belong to no project.
+    /// The scope of what belongs to no project.
     pub(crate) fn shared(&self) -> Scope {
         self.scope_of("")
     }
 }
 
-/// The store that the configuration names; exact counts of this process are kept beside it.
+/// The store that the configuration names, with the on-disk cache of exact token counts beside it.
 pub(crate) fn open_store(config: &Config) -> Result<Arc<Store>> {
     let store = Store::open(&config.store, config.redactor.clone())?;
     keep_counts(config);
     Ok(Arc::new(store))
 }
 
-/// Exact counts are kept beside the store, where there is one.
+/// Keeps exact token counts beside the store, if the store is on disk.
 fn keep_counts(config: &Config) {
     if let StoreAt::Path(directory) = &config.store {
         tokens::exact::keep_on(crate::store::Counts::new(directory.join("counts")));

@@ -1,4 +1,4 @@
-//! Which tool outputs a profile clears.
+//! The `prune` verb: clears tool outputs as a profile does.
 
 use std::path::Path;
 
@@ -22,7 +22,8 @@ use sessions::Mode;
 ///
 /// # Errors
 ///
-/// The original cannot be archived, or the result cannot be written where `ask.to` says; nothing was changed then.
+/// The original cannot be archived, or the result cannot be written where `ask.to` says. Nothing is changed
+/// then.
 pub fn prune(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<PruneAnswer> {
     let ask = &request::honoured(engine, ask);
     let measured = measured::measure(engine, &opened.session, ask);
@@ -73,7 +74,7 @@ pub fn prune(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<PruneAnswer>
     Ok(answer)
 }
 
-/// Archives the session, and puts the pruned one where it was asked for.
+/// Archives the session, and delivers the pruned one as `ask.to` says.
 fn deliver(
     engine: &Engine,
     opened: &Opened,
@@ -115,7 +116,7 @@ fn deliver(
     Ok(())
 }
 
-/// Writes the pruned history to a file; returns what its format cannot say.
+/// Writes the pruned history to a file; returns warnings on what its format cannot express.
 fn write(path: &Path, opened: &Opened, ask: &Ask, after: &History) -> Result<Vec<String>> {
     if let Some(api) = ask.messages_as {
         let (bytes, _) = sessions::wire::messages_of(after, Some(opened.session.format), api);
@@ -127,10 +128,10 @@ fn write(path: &Path, opened: &Opened, ask: &Ask, after: &History) -> Result<Vec
     Ok(written.warnings)
 }
 
-/// Requests up to which the loss of a cache is not reported.
+/// A lost cache that is paid back within this many requests is not reported.
 const SOON_PAID: u64 = 3;
 
-/// Where clearing early outputs costs more in cache than it soon saves: a sentence that says so.
+/// A warning if clearing early outputs loses more of the cache than it soon saves.
 fn lost_cache(cost: &NextCost) -> Option<String> {
     let (next, first, date) =
         (cost.next_dollars?, cost.after_first_dollars?, cost.prices.as_deref()?.get(..10)?);

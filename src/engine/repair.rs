@@ -1,6 +1,6 @@
-//! A damaged session: what is wrong with it, mended and put back in its place.
+//! The `repair` verb: finds the damage in a session, mends it, and puts the session back.
 //!
-//! A file over 64 MB is not read whole but looked through, and written, piece by piece; a database session always is.
+//! A file over 64 MB is read and written piece by piece; a database session is always read whole.
 
 use std::io::{BufReader, Read};
 use std::ops::Range;
@@ -21,7 +21,7 @@ use history::error::{Error, ErrorKind, Result};
 use sessions::repair::{Mended, Repair};
 use sessions::{self, Format, MemorySource, Session, Source};
 
-/// Up to this size the mended session is also read as a whole, and judged as its API would.
+/// Maximum bytes of a mended session that is also read whole and checked against its API's rules.
 const JUDGED: u64 = 64 << 20;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,11 +33,11 @@ pub enum RepairTo {
     Session,
 }
 
-/// Finds what is wrong with a session and mends that, at full size.
+/// Finds and mends the damage in a session, without compacting it.
 ///
 /// # Errors
-/// [`ErrorKind::Live`] for a session in use, [`ErrorKind::Refused`] for one that may not be written or archived,
-/// [`ErrorKind::Changed`] if it was written to meanwhile: nothing was replaced then.
+/// [`ErrorKind::Live`] for a session in use, [`ErrorKind::Refused`] for one that may not be written or
+/// archived, [`ErrorKind::Changed`] if it was written to meanwhile. On an error nothing is replaced.
 pub fn repair(
     engine: &Engine,
     what: &SessionRef,
@@ -47,7 +47,7 @@ pub fn repair(
 ) -> Result<RepairAnswer> {
     let unread = open::open_unread(engine, what, format, agent)?;
     let (format, source) = (unread.session.format, &*unread.source);
-    // A handle depends on the project, which only the mended session tells.
+    // A first pass without handles: a handle depends on the project, which only the mended session tells.
     let first = sessions::repair::repair(source, format, &|_| String::new())?;
     let session = mended_session(&first.mended(source), format)?;
     let opened = unread.read_as(session);
@@ -93,22 +93,22 @@ pub fn repair(
     })
 }
 
-/// What is wrong with a session. What is taken out of it is named by its handle in `scope`.
+/// The damage in a session. A note that replaces a piece names it by its handle in `scope`.
 fn damage(source: &dyn Source, format: Format, scope: &Scope) -> Result<Repair> {
     sessions::repair::repair(source, format, &|data| Handle::of(scope, &Digest::of(data)).as_str().to_owned())
 }
 
 #[derive(Default)]
 struct Written {
-    /// Of the archived original.
+    /// Handle of the archived original.
     handle: Option<String>,
     /// Path of the file or session.
     output: Option<String>,
-    /// The command that resumes the session, where its place was taken.
+    /// The command that resumes the session, if it was replaced in place.
     resume: Option<String>,
 }
 
-/// Puts the mended session in the place of the damaged one.
+/// Replaces the damaged session by the mended one.
 fn put_mended(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -> Result<Written> {
     let target = Target::of(engine, opened)?;
     let Target { agent, place, .. } = &target;
@@ -144,7 +144,7 @@ fn put_mended(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -
     Ok(Written { handle: Some(handle), output: Some(output), resume: Some(resume) })
 }
 
-/// Archives the session as it is, and what notes replaced.
+/// Archives the session as it is, and each piece that a note replaces.
 fn archived(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -> Result<ArchivedHandles> {
     let part = |range: &Range<u64>| Mended::part(&*opened.source, range.clone());
     let parts: Vec<Mended<'_>> = found.taken.iter().map(part).collect();
@@ -162,7 +162,7 @@ fn archived(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -> 
     archive::put(engine, scope, &batch)
 }
 
-/// Puts the session back as it was before it was mended; what was written since stays behind it.
+/// Restores the session from before its repair; what was appended since stays at its end.
 pub(crate) fn undo_repair(
     engine: &Engine,
     scope: &Scope,
@@ -192,7 +192,7 @@ pub(crate) fn undo_repair(
             let since = now.bytes(mark.len..now.len())?;
             let agent = agent_of(format)?;
             let _claim = agent.lock(&engine.config.agents, &compaction.session.id)?;
-            // What came since begins on a line of its own.
+            // What was appended must begin on a line of its own.
             let last = BufReader::new(engine.store.reader(scope, original)?).bytes().last();
             let last = last.transpose().map_err(crate::store::unwrapped)?;
             let between: &[u8] = if since.is_empty() || last == Some(b'\n') { b"" } else { b"\n" };
@@ -213,8 +213,8 @@ pub(crate) fn undo_repair(
     }
 }
 
-/// What was wrong with a session that was compacted. The compacted one was made from what could be read, and has none of
-/// that damage.
+/// A warning if a compacted session was damaged. The compacted one was made from what could be read, so it
+/// has none of that damage.
 pub(crate) fn left_behind(opened: &Opened) -> Result<Option<String>> {
     let format = opened.session.format;
     if !format.is_repaired() || opened.source.len() > JUDGED {
@@ -241,7 +241,7 @@ fn finding(it: &sessions::repair::Finding) -> FindingInfo {
     }
 }
 
-/// The mended session: its id and directory, and for one that is not huge its messages.
+/// The mended session. Of one over [`JUDGED`] bytes only the two ends are read, for its id and directory.
 fn mended_session(mended: &dyn Source, format: Format) -> Result<Session> {
     let scan =
         |source: &dyn Source| sessions::scan(source, Some(format), &|text, _| Some(tokens::light(text)));

@@ -1,4 +1,4 @@
-//! Who did what with the archive, and when. Neither contents nor secrets are in it.
+//! The audit log: who did what with the archive, and when. It holds neither contents nor secrets.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use crate::store::Store;
 use history::error::Result;
 use history::named;
 
-/// Entries of one owner that are kept: the newest.
+/// Maximum entries that are kept of one owner; the oldest are deleted.
 const MOST: i64 = 10_000;
 
 named! {
@@ -91,7 +91,7 @@ pub(super) fn put(connection: &mut Connection, entry: &AuditEntry) -> Result<()>
 }
 
 impl Store {
-    /// What was done by an owner, or by everybody, since then, newest first.
+    /// The entries of one owner, or of all, since a time in milliseconds since 1970; newest first.
     pub fn audit(&self, owner: Option<&str>, since: Option<i64>, limit: u32) -> Result<Vec<AuditEntry>> {
         let connection = &*self.lock();
         let sql = "SELECT owner, at, verb, face, agent, project, session, handle FROM audit
@@ -104,8 +104,8 @@ impl Store {
         )
     }
 
-    /// Adds an entry to the audit log; the oldest ones are deleted. A store that another process holds is not waited
-    /// for.
+    /// Adds an entry to the audit log; the oldest ones are deleted. Does not wait for a store that another
+    /// process holds.
     pub fn put_audit(&self, entry: &AuditEntry) -> Result<()> {
         self.if_free(|connection| put(connection, entry))
     }

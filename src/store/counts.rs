@@ -1,6 +1,6 @@
-//! Token counts by a hash of what was counted, in a file of fixed size: so that a session which was counted once is not
-//! counted again by the next process. It holds hashes and numbers, no text. Nothing depends on it: what
-//! is not found in it, or found broken, is counted again, and what it has no room for is forgotten.
+//! A cache of token counts in a file of fixed size, by a hash of what was counted: a session that was counted
+//! once is not counted again by the next process. It holds no text. Nothing depends on it: what is missing or
+//! broken is counted again, and what it has no room for is forgotten.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,23 +11,23 @@ use twox_hash::XxHash3_64;
 use crate::files::{new_file, read_exact_at, write_all_at};
 use tokens::exact::Shelf;
 
-/// A bucket of slots is chosen by the key; in it any slot may hold it.
+/// The key selects a bucket; any of its slots may hold the key.
 const BUCKETS: u64 = 1 << 15;
 const SLOTS: usize = 4;
-/// Key, tokens, and a sum over both that a slot written by two processes at once does not have.
+/// Key, tokens, and a checksum of both, which exposes a slot that two processes wrote at once.
 const SLOT: usize = 16 + 8 + 8;
 const BUCKET: usize = SLOTS * SLOT;
-/// 4 MB, of which only what was written takes room.
+/// 4 MB, in a sparse file.
 const SIZE: u64 = BUCKETS * BUCKET as u64;
 
-/// The file, opened when it is first asked.
+/// The cache file, opened on first use.
 pub struct Counts {
     path: PathBuf,
     file: OnceLock<Option<fs::File>>,
 }
 
 impl Counts {
-    /// Counts in a file of this name; made when something is put there.
+    /// A cache in the file at `path`, which is created on first use.
     pub fn new(path: PathBuf) -> Self {
         Self { path, file: OnceLock::new() }
     }
@@ -52,7 +52,7 @@ impl Counts {
     }
 }
 
-/// What a slot holds, if it is whole.
+/// The key and the tokens in a slot, if its checksum is right.
 fn held(slot: &[u8]) -> Option<(u128, u64)> {
     let (body, sum) = slot.split_at_checked(24)?;
     let (key, tokens) = body.split_at_checked(16)?;
@@ -82,7 +82,7 @@ impl Shelf for Counts {
             let slots: Vec<_> = bucket.chunks_exact(SLOT).map(held).collect();
             let same = slots.iter().position(|it| it.is_some_and(|it| it.0 == *key));
             let place = same.or_else(|| slots.iter().position(Option::is_none));
-            // Where all are taken, one of them, chosen by the key, is overwritten.
+            // If all are taken, the key selects the one to overwrite.
             let place = place.unwrap_or((key >> 64) as usize % SLOTS);
             let written =
                 self.file().map(|it| write_all_at(it, at + (place * SLOT) as u64, &slot(*key, *tokens)));
@@ -110,7 +110,7 @@ mod tests {
             [two.get(7), two.get(7 + u128::from(BUCKETS)), two.get(8)],
             [Some(70), Some(71), Some(81)]
         );
-        // A bucket that is full forgets; it never mixes up.
+        // A full bucket forgets entries; it never mixes them up.
         let many: Vec<_> =
             (0..20u64).map(|it| (u128::from(it * BUCKETS + 9) | u128::from(it) << 64, it)).collect();
         two.put(&many);

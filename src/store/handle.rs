@@ -1,4 +1,4 @@
-//! Short names for what is stored, and the digests they are made of. Pure.
+//! Handles, the short names of what is stored, and the digests that they are made from. Pure.
 
 use std::fmt;
 
@@ -15,14 +15,14 @@ const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 pub struct Scope {
     /// The user, as the engine names them.
     pub owner: String,
-    /// The project, as a rule the path of its root. Not empty: that stands for no project.
+    /// The project, as a rule the path of its root; empty for none.
     pub project: String,
 }
 
-/// Ten characters of `ALPHABET`, 50 bits: about nine tokens, because every placeholder pays for it.
+/// Ten characters of `ALPHABET`, 50 bits: about nine tokens, few because every placeholder holds one.
 ///
-/// Every handle holds a digit and a letter, so that neither a word nor a number of a query is taken for one. It is a
-/// name, not a key: who may read is decided by [`Scope`].
+/// Every handle has a digit and a letter, so that no word and no number in a query is taken for one. It is a
+/// name, not a secret: [`Scope`] decides who may read.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Handle([u8; Handle::LEN]);
 
@@ -30,7 +30,7 @@ impl Handle {
     /// Characters in a handle.
     pub const LEN: usize = 10;
 
-    /// The handle that content has in a project, unless another content holds it already.
+    /// The handle that content has in a project, unless another content has it already.
     pub fn of(scope: &Scope, content: &Digest) -> Self {
         Self::nth(&identity("original", scope, &[&content.0]), 0)
     }
@@ -51,7 +51,7 @@ impl Handle {
                 Self::accepted(text)
             })
             .nth(n)
-            // The iterator of salts ends after 2^32; four in five are accepted.
+            // Unreachable in practice: nearly all of the 2^32 salts give an accepted handle.
             .unwrap_or(Self([b'0'; Self::LEN]))
     }
 
@@ -67,7 +67,7 @@ impl Handle {
     }
 
     pub fn as_str(&self) -> &str {
-        // Always ASCII: both ways to make one choose from `ALPHABET`.
+        // Always ASCII: `nth` and `parse` only accept characters of `ALPHABET`.
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 }
@@ -121,7 +121,7 @@ impl Digest {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// Of the first bytes of a source, read piece by piece.
+    /// The digest of a source's first `len` bytes, read piece by piece.
     ///
     /// # Errors
     /// What [`Source::read_at`] gives.
@@ -149,7 +149,7 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// The identity of a stored thing: its sort, its scope, and `fields`, each preceded by its length.
+/// The identity of an item: the digest of its sort, its scope and `fields`, each preceded by its length.
 pub(super) fn identity(what: &str, scope: &Scope, fields: &[&[u8]]) -> Digest {
     let mut hasher = Sha256::new();
     let own = [what.as_bytes(), scope.owner.as_bytes(), scope.project.as_bytes()];

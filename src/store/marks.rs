@@ -1,4 +1,4 @@
-//! Small things that outlive a process: marks and asks.
+//! Small values that outlive a process: marks, which have a name, and asks, which have a handle and expire.
 
 use super::archive::item::{NewItem, item, put_item, signed};
 use super::database::sql::{Connection, params, write};
@@ -10,7 +10,7 @@ use history::error::{Error, ErrorKind, Result};
 /// How long an ask waits for its answer: 24 hours.
 const ASK_LIVES: i64 = 24 * 60 * 60 * 1_000;
 
-/// A value put down under a name, and when.
+/// A value stored under a name, and when.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
     pub value: String,
@@ -18,7 +18,8 @@ pub struct Mark {
     pub at: i64,
 }
 
-/// Sets a mark. One that is there is replaced only where `only` (SQL) holds. Returns whether it was set.
+/// Sets a mark. An existing one is replaced only if `only`, an SQL condition, holds. Returns whether it was
+/// set.
 fn put(connection: &Connection, scope: &Scope, name: &str, value: &str, at: i64, only: &str) -> Result<bool> {
     let sql = format!(
         "INSERT INTO mark (owner, project, name, value, at) VALUES (?1, ?2, ?3, ?4, ?5)
@@ -44,13 +45,14 @@ impl Store {
         transaction.commit()
     }
 
-    /// Sets a mark unless it has this value already; whether it did. Of two concurrent callers, one does.
+    /// Sets a mark unless it has this value already; returns whether it was set. Of two concurrent callers,
+    /// one sets it.
     pub fn mark_anew(&self, scope: &Scope, name: &str, value: &str, at: i64) -> Result<bool> {
         let connection = &*self.lock();
         put(connection, scope, name, value, at, "WHERE mark.value <> excluded.value")
     }
 
-    /// Removes a mark; whether it was there. Of two concurrent callers, one removes it.
+    /// Removes a mark; returns whether it existed. Of two concurrent callers, one removes it.
     pub fn unmark(&self, scope: &Scope, name: &str) -> Result<bool> {
         let connection = &*self.lock();
         let sql = "DELETE FROM mark WHERE owner = ?1 AND project = ?2 AND name = ?3";
@@ -59,7 +61,8 @@ impl Store {
         Ok(gone > 0)
     }
 
-    /// That state; [`ErrorKind::Refused`] when it expired.
+    /// The state stored by [`Store::put_ask`] or [`Store::put_preview`]; [`ErrorKind::Refused`] if it has
+    /// expired.
     pub fn ask(&self, scope: &Scope, handle: &str, at: i64) -> Result<String> {
         let connection = &*self.lock();
         let item = item(connection, scope, handle)?;
@@ -96,13 +99,14 @@ impl Store {
         marked(&self.lock(), scope, name)
     }
 
-    /// Keeps the state of a host-run talk until the answer comes, for 24 hours.
+    /// Stores the state of a host-run summary until the answer comes, for 24 hours.
     pub fn put_ask(&self, scope: &Scope, state: &str, at: i64) -> Result<Handle> {
         self.storing()?;
         put_ask(&mut self.lock(), scope, state, at)
     }
 
-    /// The same for a preview. It is shown in any case, so a store that another process holds is not waited for.
+    /// As [`Store::put_ask`], for a preview. It is shown in any case, so this does not wait long for another
+    /// process.
     pub fn put_preview(&self, scope: &Scope, state: &str, at: i64) -> Result<Handle> {
         self.if_free(|connection| put_ask(connection, scope, state, at))
     }

@@ -1,13 +1,14 @@
-//! The archive of originals and the memory of what was learnt: the one place where things are kept.
+//! The archive of originals and the memories: the one place where data is kept.
 //!
-//! Nothing is replaced in a session before its originals lie here, synced: [`Store::put_all`] is that one step, all of
-//! it or nothing. Originals are named by their content ([`Digest`]), stored once, and reached by a short [`Handle`]
-//! within a [`Scope`]. The SQL in this folder is spoken by two databases (`sql`), SQLite and PostgreSQL, so that no
-//! method is written for one of them.
+//! Nothing is replaced in a session before its originals are stored here and synced: [`Store::put_all`] does
+//! that, all or nothing. Originals are identified by their content ([`Digest`]), stored once, and reached by
+//! a short [`Handle`] within a [`Scope`]. The SQL in this folder runs on SQLite and on PostgreSQL (see
+//! `sql`), so that no method is written for one of them alone.
 //!
-//! **Invariants.** What is read is what was put, byte for byte, or an error. An original that a compaction holds stays
-//! as long as the compaction. What is between `<private>` and `</private>`, and what looks like a secret, is never in
-//! a memory or a summary; an original keeps its own bytes. Time is an input: milliseconds since 1970, UTC.
+//! **Invariants.** A read returns exactly the bytes that were stored, or an error. An original that a
+//! compaction holds stays as long as the compaction. Text between `<private>` and `</private>`, and what
+//! looks like a secret, is never in a memory or a summary; an original keeps its own bytes. Time is an input:
+//! milliseconds since 1970, UTC.
 
 mod archive;
 pub mod audit;

@@ -1,16 +1,16 @@
-//! Where a store lies.
+//! Where the store is kept.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreAt {
-    /// `epitome.db` in this directory, which is made when it is not there.
+    /// `epitome.db` in this directory, which is created if it is missing.
     Path(PathBuf),
-    /// In this process, for tests: behaves as if it were kept.
+    /// In memory, for tests: behaves as if it were persistent.
     Memory,
-    /// In this process, because the user wants nothing kept: [`Store::keeps`](super::Store::keeps) says so, and nothing may be replaced in
-    /// place.
+    /// In memory, because the user wants nothing kept: [`Store::keeps`](super::Store::keeps) is false, and
+    /// nothing may be replaced in place.
     Nowhere,
     /// On a team's server.
     Team(TeamStore),
@@ -23,17 +23,17 @@ pub struct TeamStore {
     pub database: String,
     /// `s3://bucket/prefix` or `file:///directory`.
     pub blobs: String,
-    /// The environment, for what `AWS_*` say.
+    /// The environment, for its `AWS_*` variables.
     pub variables: BTreeMap<String, String>,
 }
 
 impl TeamStore {
-    /// Host and name of the database. A password may stand in front of them and, as a parameter, behind them.
+    /// Host and name of the database, without the password in front of them or in a parameter behind them.
     pub fn address(&self) -> &str {
         let address = self.database.split('?').next().unwrap_or_default();
         match address.rsplit_once('@') {
             Some((_, host)) => host,
-            // A password with a question mark in it.
+            // The `@` comes after a `?`: the password may contain that, so show nothing.
             None if self.database.contains('@') => "",
             None => address.split_once("://").map_or("", |(_, host)| host),
         }

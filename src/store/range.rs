@@ -1,5 +1,5 @@
-//! Which part of an original is wanted, and that part, never more than the caller can hold. Pure but for the reader
-//! it is given; holds one stretch of a line at a time, so that an original of any size can be read from.
+//! Parses which part of an original is wanted, and reads it within a token limit. Pure but for the reader
+//! that it is given. Holds one piece of a line at a time, so that originals of any size can be read.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -9,10 +9,10 @@ use regex::Regex;
 
 use history::error::{Error, ErrorKind, Result};
 
-/// A line is handled in stretches of at most this many bytes.
+/// Lines are read in stretches of at most this many bytes.
 const STRETCH: usize = 64 * 1024;
 
-/// Lines shown around a match, at most.
+/// Maximum lines shown before and after a match.
 const MAX_AROUND: u64 = 100;
 
 #[derive(Debug, Clone)]
@@ -29,7 +29,7 @@ pub enum Range {
         /// The byte after the last; `u64::MAX` for all that follow.
         to: u64,
     },
-    /// `m12`, `m12-14`: messages of a session, the first is 0, the last included; numbered as in a summary (`#12`).
+    /// `m12`, `m12-14`: messages of a session, the first is 0, the last included; as in a summary (`#12`).
     Messages {
         from: u64,
         /// Last message; `u64::MAX` for all that follow.
@@ -37,7 +37,7 @@ pub enum Range {
     },
     /// `/regex/`, `/regex/±2`, `/regex/±2@120`: the lines that match, with two around each, from line 120 on.
     Matching {
-        /// What a line must match (a stretch of at most 64 KiB of it).
+        /// What a line must match, in its first 64 KiB.
         pattern: Regex,
         /// Lines shown before and after.
         around: u64,
@@ -122,9 +122,10 @@ impl fmt::Display for Range {
 /// The part of an original that was asked for, as far as it fits.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Slice {
-    /// The text. Matching lines carry their number (`12:` on a match, `12-` beside one; `--` where lines are left out).
+    /// The text. Matching lines have their number (`12:` on a match, `12-` beside one; `--` for left-out
+    /// lines).
     pub text: String,
-    /// What to ask for next to read on; `None` when this is the end of what was asked for.
+    /// The range to request next; `None` at the end of the requested range.
     pub next: Option<String>,
 }
 
@@ -182,7 +183,7 @@ impl Stretches<'_> {
     }
 }
 
-/// The end of the last whole character; all of it when that is not UTF-8 anyway.
+/// The end of the last whole character; the end of `text` if its tail is not UTF-8.
 fn boundary(text: &[u8]) -> usize {
     let tail = text.len().saturating_sub(3);
     match text[tail..].iter().rposition(|it| *it >= 0xC0) {
@@ -199,7 +200,7 @@ fn boundary(text: &[u8]) -> usize {
     }
 }
 
-/// What has been taken so far, in the caller's tokens.
+/// The output so far, and the tokens left for it.
 struct Room<'a> {
     left: u64,
     count: &'a dyn Fn(&str) -> u64,
@@ -222,8 +223,8 @@ impl Room<'_> {
         self.take(&String::from_utf8_lossy(text))
     }
 
-    /// Adds as much of `text` as fits, whole characters; one at least when there is nothing yet, so that reading on
-    /// always gets somewhere. Returns how many bytes that were.
+    /// Adds as many whole characters of `text` as fit; at least one if there is no output yet, so that
+    /// reading on always advances. Returns how many bytes of `text` that were.
     fn take_some(&mut self, text: &[u8]) -> usize {
         let (mut ends, mut at) = (Vec::new(), 0);
         for chunk in text.utf8_chunks() {
@@ -244,8 +245,8 @@ impl Room<'_> {
     }
 }
 
-/// Reads `range` from `from`, at most `limit` tokens as `count` counts them. Bytes that are not UTF-8 are shown as
-/// `\u{fffd}`. However small the limit, at least one character is.
+/// Reads `range` from `from`: at most `limit` tokens by `count`, but at least one character. Bytes that are
+/// not UTF-8 are shown as `\u{fffd}`.
 pub fn slice(
     from: &mut dyn BufRead,
     range: &Range,
@@ -281,7 +282,7 @@ fn lines(rest: &mut Stretches<'_>, from: u64, to: u64, room: &mut Room<'_>) -> i
             return Ok(Some(Range::Lines { from: stretch.line, to }));
         }
         let at = stretch.at + room.take_some(&stretch.text) as u64;
-        // Where the last line ends is known only by reading on.
+        // The byte at which the last line ends is known only after reading on.
         let mut end = u64::MAX;
         while to < u64::MAX
             && let Some(later) = rest.next()?
@@ -307,7 +308,7 @@ fn bytes(rest: &mut Stretches<'_>, from: u64, to: u64, room: &mut Room<'_>) -> i
         }
         let (mut low, mut high) =
             (from.saturating_sub(stretch.at) as usize, (to.min(end) - stretch.at) as usize);
-        // Outwards to whole characters, which have at most three bytes after their first.
+        // Widen to whole characters: at most three continuation bytes at each end.
         let inside = |at: usize| stretch.text.get(at).is_some_and(|it| it & 0xC0 == 0x80);
         for _ in 0..3 {
             low -= usize::from(low > 0 && inside(low));
@@ -333,7 +334,7 @@ fn matching(
     let mut before: VecDeque<(u64, String)> = VecDeque::new();
     let (mut after, mut shown) = (0, None::<u64>);
     while let Some(stretch) = rest.next()? {
-        // A long line is looked at, and shown, by its first stretch.
+        // Of a long line, only the first stretch is matched and shown.
         if stretch.line < from || !stretch.first {
             continue;
         }
@@ -357,7 +358,7 @@ fn matching(
         group.extend(before.iter().map(|(_, text)| text.as_str()));
         if !room.take(&group) {
             if room.out.is_empty() {
-                // Not even one match fits: its beginning, and on from the next line.
+                // Not even one match fits: show its beginning, and continue at the next line.
                 room.take_some(group.as_bytes());
                 return Ok(Some(again(stretch.line + 1)));
             }

@@ -9,11 +9,11 @@ use crate::store::{Batch, Body, Collected, Gone, Original, Retention, SessionOri
 use history::error::Result;
 use sessions::{MemorySource, Source};
 
-/// Archives those of these sessions that changed since they were archived last. One that cannot be read is reported,
-/// and the others are archived all the same.
+/// Archives each session that changed since it was last archived. A session that cannot be read is reported
+/// and does not stop the others.
 pub fn keep(engine: &Engine, found: &[FoundSession]) -> KeepAnswer {
     let mut out = KeepAnswer::default();
-    // The newest last: a search looks at what was indexed last first.
+    // Oldest first, because a search looks first at what was indexed last.
     for it in found.iter().rev() {
         match keep_one(engine, it) {
             Ok(None) => out.unchanged += 1,
@@ -34,7 +34,8 @@ pub fn keep(engine: &Engine, found: &[FoundSession]) -> KeepAnswer {
     out
 }
 
-/// What the configuration says of archived sessions that no compaction needs; by default all stay.
+/// The configured age and size limits for archived sessions that no compaction needs; by default there are
+/// none.
 pub fn retention(engine: &Engine) -> Retention {
     const DAY: i64 = 24 * 60 * 60 * 1_000;
     let age = engine.config.max_age_days.map(|days| i64::from(days) * DAY);
@@ -54,7 +55,7 @@ fn apply_retention(engine: &Engine) -> Result<Collected> {
     engine.store.collect(&retention, engine.now, false)
 }
 
-/// How many bytes were archived; `None` for a session that is as it was.
+/// Returns the number of bytes archived, or `None` if the session is unchanged.
 fn keep_one(engine: &Engine, found: &FoundSession) -> Result<Option<u64>> {
     let project = found.cwd.as_ref().map(|it| it.display().to_string()).unwrap_or_default();
     let scope = engine.scope_of(project);
@@ -62,7 +63,7 @@ fn keep_one(engine: &Engine, found: &FoundSession) -> Result<Option<u64>> {
     let last = engine.store.marked(&scope, &mark)?;
     let is_same = |version: &str| last.as_ref().is_some_and(|it| it.value == version);
     let source: Box<dyn Source> = match found.agent.info().database {
-        // Its rows are read only where they changed.
+        // Checked before the export, so that unchanged rows are not read.
         Some(_) if is_same(&found.changed_ms.to_string()) => return Ok(None),
         Some(database) => {
             Box::new(MemorySource::new(found.address().as_str(), database.export(&found.path, &found.id)?))
@@ -83,14 +84,14 @@ fn keep_one(engine: &Engine, found: &FoundSession) -> Result<Option<u64>> {
             path: Some(found.address()),
             format: found.agent.format().name().to_owned(),
         },
-        // Dated by its last message: retention by age goes by that.
+        // Retention by age uses this date: when the session last changed, not when it was archived.
         at: found.changed_ms,
         originals: vec![Original::session(Body::Source(&*source), 0)],
         compaction: None,
     };
     let stored = engine.store.put_all(&scope, &batch)?;
     if let Some(handle) = stored.handles.first() {
-        // What cannot be read is archived all the same.
+        // A session that cannot be parsed is archived anyway, without passages.
         let read = sessions::read(&*source, Some(found.agent.format()));
         let history = read.map(|it| it.history).unwrap_or_default();
         passages::put(engine, &scope, handle.as_str(), &history)?;

@@ -1,4 +1,4 @@
-//! The names of marks: what the store knows of a session besides its originals.
+//! Names of the marks that the engine keeps per session or process.
 
 use history::named;
 
@@ -29,18 +29,18 @@ named! {
 }
 
 impl SessionMark {
-    /// Its name, of a session.
+    /// The mark's name for one session, such as `compacted/SESSION`.
     pub(crate) fn of(self, session: &str) -> String {
         format!("{}/{session}", self.name())
     }
 }
 
-/// The session that a process calls from.
+/// The mark that says which session a process belongs to.
 pub(crate) fn caller_mark(process: u32) -> String {
     format!("caller/{process}")
 }
 
-/// What a session's file was when it was archived.
+/// The mark that holds a session's version (time and size) when it was last archived.
 pub(crate) fn kept_mark(agent: &str, session: &str) -> String {
     format!("kept/{agent}/{session}")
 }

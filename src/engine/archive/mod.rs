@@ -1,4 +1,4 @@
-//! What a compaction takes away is stored first.
+//! Stores what a compaction removes, before it is removed.
 
 pub mod keep;
 pub mod push;
@@ -18,7 +18,7 @@ use history::{History, Message, Part};
 use score::{Class, Score, Tally};
 
 pub(crate) struct ArchivedHandles {
-    /// Of the whole session.
+    /// Handle of the whole session.
     pub(crate) session: String,
     pub(crate) compaction: String,
 }
@@ -26,15 +26,15 @@ pub(crate) struct ArchivedHandles {
 #[derive(Clone, Copy)]
 pub(crate) struct PlanResult<'a> {
     pub(crate) plan: &'a Plan,
-    /// What the plan was made on; a client's own reading of a session may be another than that of its file.
+    /// The history that the plan was made for. A running client's view of a session may differ from its file.
     pub(crate) history: &'a History,
-    /// Tokens of the messages after.
+    /// Tokens of the messages after the compaction.
     pub(crate) tokens: u64,
     pub(crate) summary: Option<&'a str>,
     pub(crate) score: Option<&'a Score>,
 }
 
-/// Stores the whole session and every output that a plan replaces; synced when this returns.
+/// Stores the whole session and every text that a plan replaces. Synced to disk when this returns.
 pub(crate) fn archive(
     engine: &Engine,
     opened: &Opened,
@@ -90,7 +90,7 @@ pub(crate) fn archive(
     put(engine, &scope, &batch)
 }
 
-/// Stores a compaction, with the session first among its originals.
+/// Stores a compaction. The first original in `batch` must be the session.
 pub(crate) fn put(engine: &Engine, scope: &Scope, batch: &Batch<'_>) -> Result<ArchivedHandles> {
     let stored = engine.store.put_all(scope, batch)?;
     let (Some(session), Some(compaction)) = (stored.handles.first(), stored.compaction) else {
@@ -108,7 +108,7 @@ fn facts(score: &Score) -> Vec<FactTally> {
     score.classes.iter().map(tally).collect()
 }
 
-/// Stores the whole session as it is; the same again is stored once.
+/// Stores the whole session unchanged. Storing the same bytes again adds no copy.
 pub(crate) fn keep(engine: &Engine, opened: &Opened) -> Result<Handle> {
     let batch =
         Batch { session: named(opened), at: engine.now, originals: vec![whole(opened, 0)], compaction: None };
@@ -127,7 +127,7 @@ pub(crate) fn whole(opened: &Opened, tokens: u64) -> Original<'_> {
     Original::session(Body::Source(&*opened.source), tokens)
 }
 
-/// How the store names the session.
+/// The session's origin as the store records it.
 pub(crate) fn named(opened: &Opened) -> SessionOrigin {
     let info = session_info(opened);
     SessionOrigin {
@@ -138,7 +138,7 @@ pub(crate) fn named(opened: &Opened) -> SessionOrigin {
     }
 }
 
-/// The text that an op takes out of a message, or the data of an attachment: what its handle names.
+/// The text that an op removes from a message, or the attachment's data, whichever the op's handle names.
 fn original_text(message: &Message, op: &OutputOp, is_its: impl Fn(&str) -> bool) -> String {
     let mut media = message.parts.get(op.part).into_iter().flat_map(plan::attached);
     if let Some(it) = media.find(|it| is_its(&it.data)) {

@@ -1,4 +1,4 @@
-//! Archived sessions as passages to be searched, and the qualifiers by which a query is narrowed.
+//! Splits archived sessions into searchable passages, and parses the qualifiers of a query.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -17,11 +17,11 @@ use history::tools::{self, Meaning};
 use history::{Call, History, Message, Part};
 use sessions::{self, MemorySource};
 
-/// Characters of what a failed call printed that are searched, at its beginning and its end each: errors stand there.
+/// Characters indexed at each end of a failed call's output: errors are at its beginning or end.
 const ERROR: usize = 1_000;
 
-/// Indexes archived sessions that are not in the index yet, the newest first, until they had `most` bytes; how many
-/// are left.
+/// Indexes archived sessions that are not indexed yet, newest first: up to `most` bytes, but at least one
+/// session. Returns how many are left.
 pub(crate) fn index(engine: &Engine, owner: &str, most: u64) -> Result<usize> {
     let waiting = engine.store.unindexed(owner)?;
     let mut bytes = 0;
@@ -31,13 +31,14 @@ pub(crate) fn index(engine: &Engine, owner: &str, most: u64) -> Result<usize> {
         is_first || bytes <= most
     };
     let some: Vec<&Unindexed> = waiting.iter().take_while(within).collect();
-    // The newest last: a search looks at what was indexed last first.
+    // Oldest first, because a search looks first at what was indexed last.
     for it in some.iter().rev() {
         let read = || {
             let bytes = engine.store.restore(&it.scope, &it.handle)?;
             sessions::read(&MemorySource::new(&*it.handle, bytes), None)
         };
-        // One that is damaged holds nothing that is found; `doctor` names it. One that is out of reach waits.
+        // A damaged session is indexed as empty (`doctor` reports it). An unreachable one is tried again
+        // later.
         let history = match read() {
             Ok(session) => session.history,
             Err(error) if matches!(error.kind(), ErrorKind::Locked | ErrorKind::Io) => return Err(error),
@@ -48,13 +49,14 @@ pub(crate) fn index(engine: &Engine, owner: &str, most: u64) -> Result<usize> {
     Ok(waiting.len() - some.len())
 }
 
-/// Puts a session that is archived under `handle` into the index.
+/// Indexes a session that is archived under `handle`.
 pub(crate) fn put(engine: &Engine, scope: &Scope, handle: &str, history: &History) -> Result<()> {
     let agent = history.meta.agent.as_deref().unwrap_or_default();
     engine.store.put_passages(scope, handle, agent, &passages(history))
 }
 
-/// The messages that are searched, with their numbers; what a sealed compaction replaced has the number of the compaction.
+/// The messages to search, each with its number in `history`. Messages that a sealed compaction replaced get
+/// the number of that compaction.
 pub(crate) fn searched(history: &History) -> (Cow<'_, [Message]>, Vec<usize>) {
     match replaced::expanded(history) {
         Some((it, origins)) => (Cow::Owned(it.into_messages()), origins),
@@ -62,8 +64,8 @@ pub(crate) fn searched(history: &History) -> (Cow<'_, [Message]>, Vec<usize>) {
     }
 }
 
-/// What of a session is searched: what the user and the model said, the calls, the user's answers and the errors. Other
-/// outputs are not: they are most of a session, and are looked through where the index finds nothing.
+/// The indexed part of a session: what the user and the model said, calls, the user's answers to questions,
+/// and errors. Other outputs make up most of a session; they are searched only where the index finds nothing.
 fn passages(history: &History) -> Vec<Passage> {
     let (messages, numbers) = searched(history);
     let calls: HashMap<&str, &Call> =
@@ -110,7 +112,7 @@ fn passage(number: u32, message: &Message, calls: &HashMap<&str, &Call>) -> Opti
     Some(Passage { message: number, kinds, at: message.at, text })
 }
 
-/// Whether a text says what is to be done or was chosen.
+/// Whether a text states a decision or a rule.
 pub(crate) fn is_decision(text: &str) -> bool {
     static CUES: LazyLock<Option<Regex>> = LazyLock::new(|| {
         let cues = r"(?i)\b(decid\w*|decision\w*|agreed?|cho(se|ose|sen|ice)|selected|go(ing)? with|we('ll| will| should)? (use|keep|take)|let'?s (use|keep|take)|use \S+ instead|instead of|from now on|must( not)?|never|always|don't|do not)\b";
@@ -119,7 +121,7 @@ pub(crate) fn is_decision(text: &str) -> bool {
     CUES.as_ref().is_some_and(|it| it.is_match(text))
 }
 
-/// Whether a call is one of ours: what it searched for is no find.
+/// Whether a call is one of Epitome's: a search for a word must not itself be found by that word.
 pub(crate) fn is_ours(call: &Call) -> bool {
     call.name.contains("epitome") || call.input.as_str().contains("epitome recall")
 }
@@ -131,8 +133,8 @@ fn ends(text: &str) -> String {
     if tail <= head { text.to_owned() } else { format!("{}\n…\n{}", &text[..head], &text[tail..]) }
 }
 
-/// The words of a query, and what its qualifiers say: `agent:codex`, `kind:user`, `since:7d`, `before:2026-01-31`. One
-/// with a value that it does not know is a word like any other.
+/// Splits a query into its words and its qualifiers: `agent:codex`, `kind:user`, `since:7d`,
+/// `before:2026-01-31`. A qualifier with an unknown value stays among the words.
 pub(crate) fn filter(text: &str, now: i64) -> (String, Filter) {
     static QUALIFIER: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r"(?:^|\s)(agent|kind|since|before):(\S+)").ok());
@@ -148,12 +150,12 @@ pub(crate) fn filter(text: &str, now: i64) -> (String, Filter) {
     (history::edited(text, taken), filter)
 }
 
-/// Whether a text is a qualifier with a value that is known.
+/// Whether a text is nothing but qualifiers with known values.
 pub fn is_qualifier(engine: &Engine, text: &str) -> bool {
     filter(text, engine.now).0.is_empty()
 }
 
-/// Sets what a qualifier says; nothing for a value that it does not know.
+/// Applies a qualifier. `None` if its value is unknown.
 fn set(filter: &mut Filter, key: &str, value: &str, now: i64) -> Option<()> {
     match key {
         "agent" => filter.agent = Some(agents::named(value)?.name().to_owned()),

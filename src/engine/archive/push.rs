@@ -1,7 +1,7 @@
-//! Archived sessions, sent to the team's server.
+//! Sends archived sessions to the team's server.
 //!
-//! The archive is the queue: of each session the newest version waits that was not delivered yet. So it holds nothing
-//! twice, outlives this process, and loses nothing while the server is away.
+//! The archive is the queue: the newest version of each session waits there until it is delivered. So nothing
+//! is stored twice, the queue outlives this process, and nothing is lost while the server is unreachable.
 
 use std::collections::HashSet;
 
@@ -12,16 +12,16 @@ use crate::engine::archive::marks::SessionMark;
 use crate::store::{AuditVerb, Entry, Scope, SearchExtent};
 use history::error::{Error, ErrorKind, Result};
 
-/// Versions of sessions that one push looks at, the newest.
+/// Maximum archived versions that one push looks at, newest first.
 const LOOKED_AT: u32 = 10_000;
 
-/// Sessions that one push sends; the next one goes on.
+/// Maximum sessions that one push sends; the next push continues.
 const SENT: usize = 1_000;
 
-/// A larger session is not sent: the server takes no larger body.
+/// Maximum bytes of a session to send: the server accepts no larger body.
 const LARGEST: u64 = 64 << 20;
 
-/// Sends what waits, or, with `session`, this one alone (by its id or a handle of it).
+/// Sends all waiting sessions, or only `session` (an id or a handle).
 pub fn push(engine: &Engine, session: Option<&str>) -> Result<PushAnswer> {
     let Some(vault) = &engine.config.vault else {
         let what = "pushing: expected the address of a server, found none; write url = \"https://…\" under [vault], or \
@@ -32,7 +32,7 @@ pub fn push(engine: &Engine, session: Option<&str>) -> Result<PushAnswer> {
     let mut waiting = waiting(engine, session)?;
     let mut out = PushAnswer { waiting: waiting.len().saturating_sub(SENT), ..PushAnswer::default() };
     waiting.truncate(SENT);
-    // The oldest first: they are the next to be deleted.
+    // Oldest first: those are the next to be deleted from the archive.
     while let Some(entry) = waiting.pop() {
         match send(engine, &server, &entry) {
             Ok(Delivery::Stored) => {
@@ -42,7 +42,7 @@ pub fn push(engine: &Engine, session: Option<&str>) -> Result<PushAnswer> {
                 out.bytes += entry.bytes;
             }
             Ok(Delivery::Refused(why)) => out.refused.push(format!("{}: {why}", name(&entry))),
-            // A damaged one is skipped; a server that does not answer ends the push.
+            // A damaged session is skipped; a server that does not answer ends the push.
             Err(error) if error.kind() == ErrorKind::Store => out.refused.push(error.full()),
             Err(error) => {
                 out.waiting += waiting.len() + 1;
@@ -58,7 +58,8 @@ fn name(entry: &Entry) -> &str {
     entry.session.as_deref().unwrap_or(entry.handle.as_str())
 }
 
-/// The newest version of each session that was not delivered, the newest first.
+/// The newest version of each session that was not delivered yet, newest first. `session` is included even if
+/// it was.
 fn waiting(engine: &Engine, session: Option<&str>) -> Result<Vec<Entry>> {
     let everything = engine.shared();
     let mut known = HashSet::new();
@@ -92,7 +93,7 @@ fn send(engine: &Engine, server: &VaultClient, entry: &Entry) -> Result<Delivery
         let bytes = engine.store.restore(&scope, entry.handle.as_str())?;
         server.send(&SessionLabel { session: name(entry), project: &entry.project, at: entry.at }, bytes)?
     };
-    // What was refused is not sent again until it changes.
+    // A refused session is marked too: it is sent again only after it changes.
     engine.store.mark(&scope, &SessionMark::Pushed.of(name(entry)), entry.handle.as_str(), engine.now)?;
     Ok(delivery)
 }

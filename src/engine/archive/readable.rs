@@ -4,9 +4,9 @@ use crate::engine::Engine;
 use crate::store::{Scope, SearchScope};
 use history::error::{Error, ErrorKind, Hint, Result};
 
-/// The scope of a handle, if it may be read. The user may read their own from anywhere. An agent, or a caller that
-/// passes
-/// `project` or `session`, reads only what is of this directory, one above or one below, unless they say `all`.
+/// The scope of a handle, if the caller may read it. The user may read any of their own. An agent, or a
+/// caller that passes `project` or `session`, may read only what belongs to the working directory, a parent
+/// or a subdirectory, unless it passes `all`.
 ///
 /// # Errors
 ///

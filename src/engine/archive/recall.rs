@@ -1,4 +1,4 @@
-//! Finding again what was archived, remembered or typed.
+//! Searches the archive, the memories and the agents' prompt logs, and reads archived originals.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,21 +20,20 @@ use sessions::{self, MemorySource};
 
 /// Maximum sessions that one search reads.
 const SESSIONS: u32 = 1_000;
-/// Maximum outputs of a session with handles of their own that a search knows of.
+/// Maximum cleared outputs of a session (each has its own handle) that a search takes into account.
 const CLEARED: u32 = 10_000;
 /// Maximum results of one search.
 const MOST: u32 = 100;
-/// Messages after which a search reads no further session.
+/// Matching messages after which a search reads no further session.
 const MESSAGES: usize = 1_000;
-/// Bytes of sessions after which a search reads no further one: about a second's reading.
+/// Bytes of sessions after which a search without the index reads no further one: about a second's work.
 const LOOKED_THROUGH: u64 = 256 << 20;
-/// Bytes of sessions that one search adds to the index; the next search goes on.
+/// Maximum bytes of sessions that one search adds to the index; the next search continues.
 const INDEXED_AT_ONCE: u64 = 64 << 20;
 
-/// Hits and what they are worth.
 type Ranked = Vec<(Rank, Hit)>;
 
-/// A prompt from an agent's own log of what the user typed. It has no handle: nothing of it is stored.
+/// A prompt from an agent's own log of what the user typed. It has no handle because it is not archived.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FoundPrompt {
     /// `prompt`.
@@ -50,34 +49,34 @@ pub struct FoundPrompt {
 /// What was found in the archive, the memory and the agents' logs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recalled {
-    /// In archive and memory.
+    /// From the archive and the memories.
     pub found: Found,
-    /// In the logs, the newest first.
+    /// From the agents' logs, newest first.
     pub typed: Vec<FoundPrompt>,
-    /// How far was searched.
+    /// The scope that was searched.
     pub scope: SearchScope,
-    /// Archived sessions that were not looked through, because the newer ones are large enough.
+    /// Archived sessions that were not searched because the newer ones reached the limit.
     pub passed: usize,
 }
 
-/// The order of results: the smaller the better.
+/// Sort key of a result: smaller is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
-    /// Words of the query that it does not hold.
+    /// Words of the query that the result lacks.
     missing: usize,
     class: ResultClass,
 }
 
-/// What a result is, the best first.
+/// Kinds of results, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum ResultClass {
-    /// A decision, where one was asked for: the user's, then the agent's.
+    /// The user's decision, where the query asks for one; the agent's comes second.
     UserDecision,
     Decision,
     /// What the user wrote or answered, and memories.
     User,
     Other,
-    /// A summary, of ours or the agent's.
+    /// A summary, which only repeats what other results say.
     Summary,
 }
 
@@ -98,9 +97,9 @@ fn class_of_message(by_user: bool, decides: bool, asked_for_decision: bool) -> R
     }
 }
 
-/// Searches as far as `wanted`; without: the project, and all if that finds nothing. `session` opens the one that
-/// [`SearchScope::Session`] means, and says where it is archived and its id. For a caller elsewhere, whose logs are not
-/// here, only what was stored is searched.
+/// Searches the scope `wanted`; by default the project, and everything if the project has no match. `session`
+/// resolves [`SearchScope::Session`] to the scope and the id of a session. For a caller of the team's server,
+/// the agents' logs are on another machine and are not searched.
 ///
 /// # Errors
 ///
@@ -137,11 +136,11 @@ pub fn recall(
     }
 }
 
-/// Searches the index of outputs, summaries and memories, and that of the passages of archived sessions. Where both
+/// Searches two indexes: outputs, summaries and memories; and the passages of archived sessions. Where both
 /// find nothing, the archived sessions themselves are searched, outputs included.
 ///
-/// Results that hold most of the words come first; among equals the user's words and decisions, then other messages and
-/// outputs, then summaries, which only repeat.
+/// Results with most of the words come first; among equals the user's words and decisions, then other
+/// messages and outputs, then summaries, which only repeat.
 ///
 /// # Errors
 ///
@@ -163,7 +162,7 @@ pub fn search(engine: &Engine, scope: &Scope, query: &Query) -> Result<Recalled>
     }
     let missing = if any_whole { 0 } else { words.count() };
     ranked.extend(indexed.hits.into_iter().map(|it| (Rank { missing, class: class_of(&it.entry) }, it)));
-    // Within a rank the newest messages and the best matches of the index stay first.
+    // The sort is stable: within a rank, the newest messages and the index's best matches stay first.
     ranked.sort_by_key(|it| it.0);
     let next = (ranked.len() > from + limit).then(|| query.offset + limit as u32);
     let hits: Vec<Hit> = ranked.into_iter().skip(from).take(limit).map(|it| it.1).collect();
@@ -176,9 +175,9 @@ pub fn search(engine: &Engine, scope: &Scope, query: &Query) -> Result<Recalled>
     })
 }
 
-/// The first `max` outputs, summaries and memories that match, or some more.
+/// The first `max` matching outputs, summaries and memories, or up to a page more.
 fn search_index(engine: &Engine, scope: &Scope, query: &Query, filter: &Filter, max: usize) -> Result<Found> {
-    // Which agent they are of is not known.
+    // These entries have neither an agent nor a kind to filter by.
     if filter.agent.is_some() || filter.kind.is_some() {
         return Ok(Found::default());
     }
@@ -193,8 +192,8 @@ fn search_index(engine: &Engine, scope: &Scope, query: &Query, filter: &Filter, 
     Ok(out)
 }
 
-/// Messages that match, and how many archived sessions were left out. `index_lacks`: no output, summary or memory holds
-/// all words; where no passage does either, the sessions themselves are searched.
+/// Matching messages, and how many archived sessions were not searched. `index_lacks`: no output, summary or
+/// memory holds all words. Where no passage does either, the sessions themselves are searched.
 fn search_messages(
     engine: &Engine,
     scope: &Scope,
@@ -212,7 +211,7 @@ fn search_messages(
     if any_whole || !index_lacks || *filter != Filter::default() {
         return Ok((found, unindexed));
     }
-    // It may be in the output of a tool.
+    // The match may be in a tool output, which is not indexed.
     search_sessions(engine, scope, query, words)
 }
 
@@ -237,7 +236,7 @@ fn search_passages(
     let mut matches = search(Terms::All)?;
     let whole = !matches.is_empty();
     if whole {
-        // Only what may be shown is read, and one more, which says that there is more.
+        // Read only what the page shows, and one more to know whether there is a next page.
         matches.sort_by_key(class);
         matches.truncate(query.offset as usize + query.limit.clamp(1, MOST) as usize + 1);
     } else if words.count() > 1 {
@@ -247,7 +246,7 @@ fn search_passages(
     for it in &matches {
         let Some(passage) = engine.store.passage(&engine.config.owner, it.id)? else { continue };
         let missing = words.count() - words.found_in(&passage.text);
-        // Where all words were asked for the index knows better: it folds accents.
+        // After `Terms::All` trust the index, which folds accents; `found_in` does not.
         let missing = if whole { 0 } else { missing };
         if missing == 0 || missing * 2 < words.count() {
             out.push(found(Rank { missing, class: class(it) }, passage));
@@ -257,8 +256,8 @@ fn search_passages(
     Ok(out)
 }
 
-/// Messages of archived sessions, outputs included, that hold more than half of the words, the newest first; and how
-/// many sessions were not read because the newer ones had [`LOOKED_THROUGH`] bytes.
+/// Messages of archived sessions, outputs included, that hold more than half of the words, newest first; and
+/// how many sessions were not read because the newer ones reached a limit.
 fn search_sessions(engine: &Engine, scope: &Scope, query: &Query, words: &Words) -> Result<(Ranked, usize)> {
     let sessions = engine.store.sessions(scope, &query.extent, SESSIONS)?;
     let (mut out, mut bytes, mut known) = (Vec::new(), 0, HashSet::new());
@@ -271,7 +270,7 @@ fn search_sessions(engine: &Engine, scope: &Scope, query: &Query, words: &Words)
         // A session that cannot be read is skipped; `doctor` reports it.
         let Ok(history) = history_of(engine, &at, entry.handle.as_str()) else { continue };
         let (messages, numbers) = passages::searched(&history);
-        // Outputs that were cleared have handles of their own, and are in the index.
+        // Cleared outputs have handles of their own and are in the index already.
         let cleared = engine.store.newest(&at, entry.session.as_deref(), CLEARED, 0)?;
         let cleared: HashSet<u32> = cleared.into_iter().filter_map(|it| it.message).collect();
         let calls: HashMap<&str, &Call> =
@@ -295,7 +294,7 @@ fn search_sessions(engine: &Engine, scope: &Scope, query: &Query, words: &Words)
                 .any(|it| calls.get(&*it.id).is_some_and(|it| tools::meaning(&it.name) == Meaning::Ask));
             let text = plan::transcript(&[searched]);
             let missing = words.count() - words.found_in(&text);
-            // Stored again and again, a session says the same again.
+            // Each archived version of a session repeats the messages of the version before.
             if missing > 0 && missing * 2 >= words.count()
                 || !known.insert(XxHash3_128::oneshot(text.as_bytes()))
             {
@@ -313,18 +312,18 @@ fn search_sessions(engine: &Engine, scope: &Scope, query: &Query, words: &Words)
     Ok((out, 0))
 }
 
-/// A session in the archive.
+/// The history of an archived session.
 pub(crate) fn history_of(engine: &Engine, scope: &Scope, handle: &str) -> Result<History> {
     let source = MemorySource::new(handle, engine.store.restore(scope, handle)?);
     Ok(sessions::read(&source, None)?.history)
 }
 
-/// A part of what a handle names, at most `limit` tokens as `count` counts them: what the store can tell, and
-/// messages of a session.
+/// Reads a range of an archived original: at most `limit` tokens by `count`. Ranges of messages are read
+/// here, all others by the store.
 ///
 /// # Errors
 ///
-/// No such handle, an original whose chunks are damaged, or a range that it does not have.
+/// No such handle, an original whose chunks are damaged, or a range outside the original.
 pub fn read(
     engine: &Engine,
     scope: &Scope,
@@ -354,7 +353,7 @@ pub fn read(
     let (mut out, mut left) = (String::new(), limit);
     for number in from..=to.min(last) {
         let message = &messages[number as usize];
-        // A sealed compaction says nothing itself.
+        // A sealed compaction has no text of its own: show the messages that it replaced.
         let told = message.replaced.as_deref().unwrap_or(std::slice::from_ref(message));
         let text = plan::transcript(told);
         let tokens = count(&text);
@@ -405,8 +404,8 @@ fn typed(engine: &Engine, query: &Query, limit: u32) -> Result<Vec<FoundPrompt>>
     Ok(found.take(limit as usize).collect())
 }
 
-/// The newest originals: of the session that is named, else of the one that calls or the newest here, else of this
-/// project.
+/// The newest originals of the named session. Without a name: of the calling session or else the newest one
+/// here; if it has none, of this project.
 ///
 /// # Errors
 ///
@@ -414,7 +413,7 @@ fn typed(engine: &Engine, query: &Query, limit: u32) -> Result<Vec<FoundPrompt>>
 pub fn newest(engine: &Engine, session: Option<&str>, limit: u32, offset: u32) -> Result<Vec<Entry>> {
     let mut scopes = engine.projects();
     let id = match session {
-        // Not only sessions that are still there have something in the archive.
+        // A session that is gone from disk may still be in the archive under its id.
         Some(name) => match open::open(engine, &SessionRef::Named(name.to_owned()), None, None) {
             Ok(opened) => {
                 scopes.insert(0, engine.scope(&opened.session.history));

@@ -1,4 +1,4 @@
-//! The team's server, as this machine sends sessions to it.
+//! Client of the team's server.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// Maximum time to send a session and read the answer.
 const TOTAL: Duration = Duration::from_secs(300);
 
-/// What the server gets of a session besides its bytes.
+/// What is sent with a session's bytes.
 #[derive(Debug)]
 pub struct SessionLabel<'a> {
     pub session: &'a str,
@@ -25,12 +25,11 @@ pub struct SessionLabel<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Delivery {
     Stored,
-    /// It does not take this session, now or later, and says why.
+    /// The server will never accept this session; its reason.
     Refused(String),
 }
 
-/// A client of the team's server. Where that cannot be reached: an error of [`ErrorKind::Io`], and sending again is
-/// safe.
+/// If the server cannot be reached, the error is [`ErrorKind::Io`], and sending again is safe.
 #[derive(Debug)]
 pub struct VaultClient {
     client: Client,
@@ -56,7 +55,7 @@ impl VaultClient {
         Ok(Self { client, url, token: vault.token.clone(), runtime })
     }
 
-    /// Sends a session. The same again is stored once.
+    /// Sends a session. Sending the same bytes again stores no second copy.
     pub fn send(&self, about: &SessionLabel<'_>, bytes: Vec<u8>) -> Result<Delivery> {
         let away = |found: String| {
             let what = "expected the server to store it; it stays in the archive, and the next push goes on";
@@ -99,7 +98,7 @@ fn wrong(expected: &str) -> Error {
     Error::new(ErrorKind::Arguments, format!("vault.url: expected {expected}"))
 }
 
-/// The beginning of an answer, on one line.
+/// The beginning of a response, on one line.
 fn shown(text: &str) -> String {
     history::one_line(text).chars().take(200).collect()
 }

@@ -1,4 +1,4 @@
-//! The second call of a summary that the calling agent's model writes.
+//! The second call of a host-run summary: one that the calling agent's model writes.
 
 use crate::config::Choice;
 use crate::engine::compact::compacted::Compacted;
@@ -8,12 +8,13 @@ use compaction::plan;
 use history::error::{Error, ErrorKind, Result};
 use sessions::Format;
 
-/// The second call of a host-run summary: what the model wrote, under the handle that the first call gave. `to`: where
-/// the result goes, where that is not what the first call said.
+/// Continues a host-run summary with the model's `answer` to the prompt stored under `handle`. `to` may
+/// override the destination given in the first call.
 ///
 /// # Errors
 ///
-/// No ask waits under the handle, its session has changed, or as for [`compact`](crate::engine::compact).
+/// No request is stored under the handle, its session has changed, or as for
+/// [`compact`](crate::engine::compact).
 pub fn answered(
     engine: &Engine,
     handle: &str,

@@ -1,4 +1,4 @@
-//! An outcome: the plan, the summary written for it, what survived.
+//! One attempt at a compaction: its plan, summary, outcome and score.
 
 use std::sync::OnceLock;
 
@@ -12,11 +12,11 @@ use compaction::summary::offline;
 use history::{History, Message, SUMMARY_START, Text, parallel};
 use score::{self, Probe, Score};
 
-/// A plan carried out, before it is checked.
+/// A plan that was applied, before its result is checked.
 pub struct Attempt {
     pub plan: Plan,
     pub outcome: PlanOutcome,
-    /// The summary that was written, or a stored one that takes its place.
+    /// The summary that was written, or the stored one that was used instead.
     pub summary: Option<String>,
     pub score: Score,
 }
@@ -28,7 +28,7 @@ impl Attempt {
     }
 }
 
-/// What is read from a history without a model: computed when first asked for, then shared by all attempts.
+/// What is read from a history without a model: computed on first use, then shared by all attempts.
 #[derive(Debug, Default)]
 pub struct HistoryFacts {
     pub(crate) ledger: OnceLock<Ledger>,
@@ -36,7 +36,8 @@ pub struct HistoryFacts {
 }
 
 impl HistoryFacts {
-    /// Facts and probes in parallel: each reads the whole history, and neither may use what the other found.
+    /// Computes ledger and probes in parallel: each reads the whole history, and neither may depend on the
+    /// other.
     pub(crate) fn read(&self, history: &History, whole: &History) -> &Ledger {
         parallel::join(|| _ = self.probes(whole), || self.ledger(history)).1
     }
@@ -46,7 +47,7 @@ impl HistoryFacts {
         self.ledger.get_or_init(|| facts::read(history))
     }
 
-    /// The facts that it is measured by.
+    /// The facts that an outcome is scored by.
     pub fn probes(&self, history: &History) -> &[Probe] {
         self.probes.get_or_init(|| score::probes(history))
     }
@@ -57,10 +58,10 @@ pub(crate) struct AttemptRequest<'a> {
     pub(crate) engine: &'a Engine,
     pub(crate) measured: &'a Measured<'a>,
     pub(crate) ask: &'a Ask,
-    /// Of the original, for the summary's first line.
+    /// Handle of the original, for the summary's first line.
     pub(crate) handle: &'a str,
     pub(crate) facts: &'a HistoryFacts,
-    /// The summary, if it was written already; otherwise the offline one is.
+    /// A summary that is already written; otherwise the offline one is written.
     pub(crate) written: Option<&'a str>,
 }
 
@@ -68,7 +69,7 @@ pub(crate) fn plan_for(engine: &Engine, measured: &Measured<'_>, ask: &Ask) -> P
     plan_with(engine, measured, ask, None)
 }
 
-/// The same, with the tokens of a summary that is written already.
+/// As [`plan_for`], with the size of a summary that is already written.
 fn plan_with(engine: &Engine, measured: &Measured<'_>, ask: &Ask, summary_tokens: Option<u64>) -> Plan {
     request::with_request(engine, measured, ask, |request, moment| {
         let request = PlanRequest { summary_tokens, ..request };
@@ -76,14 +77,13 @@ fn plan_with(engine: &Engine, measured: &Measured<'_>, ask: &Ask, summary_tokens
     })
 }
 
-/// Plans and carries it out; nothing where the plan does nothing or cannot be carried out.
+/// Makes a plan and applies it. `None` if the plan does nothing or cannot be applied.
 pub(crate) fn attempt(it: &AttemptRequest<'_>) -> Option<Attempt> {
     let plan = plan_for(it.engine, it.measured, it.ask);
     plan.act.then(|| make(it, plan).ok()).flatten()
 }
 
-/// The smallest of some budgets larger than `refused` at which the check of `min_kept` lets a compaction pass; each
-/// is tried.
+/// The smallest budget above `refused` whose attempt passes `min_kept`; tries a fixed series of shares.
 pub(crate) fn budget_that_keeps(it: &AttemptRequest<'_>, refused: u64, min_kept: &MinKept) -> Option<u64> {
     let budgets =
         [5, 10, 15, 20, 25, 30, 40, 50, 60, 70, 80, 90].map(|share| it.measured.tokens * share / 100);
@@ -93,10 +93,11 @@ pub(crate) fn budget_that_keeps(it: &AttemptRequest<'_>, refused: u64, min_kept:
     })
 }
 
-/// As [`make`], but what is within its budget by an estimate is within it by the model's own tokenizer too, where that
-/// is public; unless what must stay is larger.
+/// As [`make`], then retries with smaller budgets until the outcome fits by the model's own tokenizer too, if
+/// that is public. An outcome that is too large even by the estimate, because too much must stay, is left
+/// alone.
 pub(crate) fn make_within(it: &AttemptRequest<'_>, plan: Plan) -> Result<Attempt, plan::Reason> {
-    /// How often the budget is made smaller.
+    /// Maximum times that the budget is reduced.
     const TRIES: usize = 6;
     let AttemptRequest { measured, ask, .. } = *it;
     let mut made = make(it, plan)?;
@@ -109,7 +110,7 @@ pub(crate) fn make_within(it: &AttemptRequest<'_>, plan: Plan) -> Result<Attempt
         if exact <= budget || made.outcome.tokens > budget {
             break;
         }
-        // A little less, so that rounding is no reason for another try.
+        // 1 % less, so that rounding does not cost another try.
         room = room * budget / exact * 99 / 100;
         let ask = ask.with_budget(Amount::Tokens(room));
         let Some(smaller) = attempt(&AttemptRequest { ask: &ask, ..*it }) else { break };
@@ -118,8 +119,8 @@ pub(crate) fn make_within(it: &AttemptRequest<'_>, plan: Plan) -> Result<Attempt
     Ok(made)
 }
 
-/// Writes the summary and carries the plan out. Where the summary needs less than was reserved, the kept end
-/// grows; then the first line is written again with what it came to.
+/// Writes the summary and applies the plan. If the summary is smaller than reserved, plans again with a
+/// larger tail. In the end the summary's first line gets the final numbers.
 pub(crate) fn make(it: &AttemptRequest<'_>, mut plan: Plan) -> Result<Attempt, plan::Reason> {
     let AttemptRequest { engine, measured, ask, facts, written, .. } = *it;
     let apply = |plan: &Plan, summary: Option<&str>| {
@@ -146,7 +147,7 @@ pub(crate) fn make(it: &AttemptRequest<'_>, mut plan: Plan) -> Result<Attempt, p
         None => summary(it, step, plan, Some(header)),
     };
     let end = |plan: &Plan| plan::end_mark(&plan::behind(measured.whole(), plan));
-    // The longest header that there can be: no number has more digits.
+    // A placeholder as long as a header can get: no number has more digits.
     let blank_for = |plan: &Plan| header(it, 9_999, 1.0, end(plan));
     let mut blank = blank_for(&plan);
     let reserved = plan.need.as_ref().map_or(0, |it| it.max_tokens);
@@ -210,7 +211,7 @@ pub(crate) fn summary(
     offline::write(measured.history, ledger, &asked, &|text| measured.counter.text(&Text::new(text)))
 }
 
-/// The summary of a plan that needs none because a stored one takes its place.
+/// The stored summary that a plan uses instead of a new one.
 fn used_snapshot(plan: &Plan) -> Option<String> {
     let made = plan.layout.iter().find_map(|it| match it {
         Segment::Made(message) if message.kind == history::Kind::Summary && plan.need.is_none() => {
@@ -221,7 +222,8 @@ fn used_snapshot(plan: &Plan) -> Option<String> {
     made.map(Message::plain)
 }
 
-/// The first line: who compacted what, what is left, how to get the rest back. `end`: the mark of the kept end.
+/// The summary's first line: the sizes, what was kept, how to restore the original. `end`: mark of the kept
+/// tail.
 pub(crate) fn header(it: &AttemptRequest<'_>, after: u64, kept: f64, end: Option<String>) -> String {
     let k = |tokens: u64| match tokens {
         0..1000 => tokens.to_string(),

@@ -1,4 +1,4 @@
-//! What a compaction did, and the document that the faces give of it.
+//! What a compaction did, and the document that CLI and MCP show of it.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,15 @@ use compaction::profile::NativeStatus;
 use history::History;
 use score::{self, Score};
 
-/// What a compaction did, and what it was about.
 pub struct Compacted {
-    /// The session before, and what was asked for: a document in which nothing has changed yet.
+    /// The answer before any outcome: the session as it was, and the request.
     pub about: CompactAnswer,
-    /// The profile's own names for a status.
+    /// The profile's own names for statuses.
     pub native: NativeStatus,
     pub outcome: CompactOutcome,
 }
 
-/// Who wrote the summary, and what that took.
+/// Who wrote the summary, and what it cost.
 pub struct Summarizer {
     /// `offline`, a provider with its model, or `host`.
     pub name: String,
@@ -34,12 +33,12 @@ impl Default for Summarizer {
 }
 
 pub enum CompactOutcome {
-    /// Nothing is written: this would be.
+    /// Preview: the result that would be written.
     Planned(Box<Accepted>),
-    /// Archived, and written where it was asked for.
+    /// The original is archived, and the result is written to the requested place.
     Compacted {
         accepted: Box<Accepted>,
-        /// Of the original session in the archive.
+        /// Handle of the archived original.
         handle: String,
         output: Delivered,
     },
@@ -49,7 +48,7 @@ pub enum CompactOutcome {
         /// A `reason_code` of the contract.
         code: &'static str,
         reason: String,
-        /// Where the session went to another agent as it is.
+        /// Set if the session was carried to another agent unchanged.
         carried: Option<Installed>,
     },
     Rejected(Rejection),
@@ -58,11 +57,12 @@ pub enum CompactOutcome {
 /// A result that passed the checks.
 pub struct Accepted {
     pub attempt: Attempt,
-    /// The APIs whose rules it obeys.
+    /// The APIs whose rules the result obeys.
     pub valid_for: Vec<String>,
     /// Absent where costs are switched off.
     pub next_cost: Option<NextCost>,
-    /// The summary that a model or the user wrote; [`Writer::written`](crate::engine::Writer::written) takes it back.
+    /// The summary that a model or the user wrote. [`Writer::written`](crate::engine::Writer::written)
+    /// accepts it, to make the same result again.
     pub written: Option<String>,
 }
 
@@ -74,28 +74,28 @@ pub enum Delivered {
 
 /// What the calling agent's model is asked.
 pub struct Question {
-    /// Under which its answer comes back.
+    /// The handle to pass with the answer.
     pub handle: String,
-    /// What it is to write, and in which form.
+    /// The prompt.
     pub ask: String,
     pub next: Next,
     pub reason: String,
 }
 
 pub enum Rejection {
-    /// The session was compacted too short a time ago.
+    /// The session was compacted too recently.
     CoolingDown(String),
     /// The user's own command in `hooks.before` refused.
     HookRefused(String),
-    /// The plan could not be carried out, or its result gains too little.
+    /// The plan could not be applied, or its result saves too little.
     Plan(plan::Reason),
-    /// Less of the facts would be kept than was asked for.
+    /// Fewer facts would be kept than `min_kept` requires.
     LostTooMuch {
         attempt: Box<Attempt>,
         reason: String,
         /// The facts required by `min_kept` that would be lost.
         lost: Vec<LostInfo>,
-        /// The smallest budget found that keeps it, in tokens.
+        /// The smallest budget found that satisfies `min_kept`, in tokens.
         budget_needed: Option<u64>,
     },
     /// The result breaks a rule of its API.
@@ -130,7 +130,7 @@ impl Rejection {
         }
     }
 
-    /// The profile's own name for it.
+    /// The profile's own name for this rejection.
     fn native(&self, native: &NativeStatus) -> String {
         match self {
             Self::CoolingDown(_) | Self::HookRefused(_) | Self::LostTooMuch { .. } => String::new(),
@@ -161,7 +161,7 @@ impl Compacted {
         self.accepted().map(|it| &it.attempt.outcome.history)
     }
 
-    /// What survived, wherever there is a result, be it a rejected one.
+    /// What survived; also for a rejected result.
     pub fn score(&self) -> Option<&Score> {
         let rejected = || match &self.outcome {
             CompactOutcome::Rejected(it) => it.attempt(),
@@ -170,7 +170,7 @@ impl Compacted {
         self.accepted().map(|it| &it.attempt).or_else(rejected).map(|it| &it.score)
     }
 
-    /// The bytes, with [`To::Bytes`](crate::engine::To::Bytes).
+    /// The result, if it was requested as [`To::Bytes`](crate::engine::To::Bytes).
     pub fn bytes(&self) -> Option<&[u8]> {
         match &self.outcome {
             CompactOutcome::Compacted { output: Delivered::Bytes(bytes), .. } => Some(bytes),
@@ -262,7 +262,7 @@ impl CompactAnswer {
     }
 }
 
-/// The profile's own name for a compaction that was done.
+/// The profile's own name for a completed compaction.
 fn done(native: &NativeStatus, attempt: &Attempt) -> String {
     let shortened = attempt.only_outputs() && !native.shortened.is_empty();
     if shortened { native.shortened.clone() } else { native.compacted.clone() }

@@ -1,4 +1,4 @@
-//! What is carried from session to session: pinned rules, facts of the project, summaries that are remembered.
+//! What carries over from session to session: pinned rules, the project's memories, remembered summaries.
 
 use crate::engine::{Ask, Engine, Opened};
 use crate::store::{MemoryFilter, MemoryKind, MemoryScope, NewMemory};
@@ -12,8 +12,8 @@ use tokens::Estimator;
 /// Maximum tokens (o200k) that pinned rules take in a summary.
 const PINNED: u64 = 1_000;
 
-/// What a summary repeats word for word: what the caller passed, then the rules pinned for user and project, newest
-/// first, as far as they fit.
+/// What a summary repeats word for word: what the caller passed, then the rules pinned for user and project,
+/// newest first, within [`PINNED`].
 pub(crate) fn pins(engine: &Engine, history: &History, said: &[String]) -> Result<Vec<String>> {
     let mut out = said.to_vec();
     let mut left = PINNED;
@@ -28,7 +28,7 @@ pub(crate) fn pins(engine: &Engine, history: &History, said: &[String]) -> Resul
     Ok(out)
 }
 
-/// The pinned rules and the facts of a whole history as text, in sections by topic: at most `budget` tokens (o200k).
+/// The pinned rules and the facts of a whole history as text, by topic: at most `budget` tokens (o200k).
 pub(crate) fn pins_and_facts(
     engine: &Engine,
     history: &History,
@@ -58,7 +58,7 @@ pub(crate) fn pins_and_facts(
     Ok(offline::write(history, &facts::read(history), &asked, &|text| Estimator::O200k.text(text)))
 }
 
-/// What the profile gives the summary of the project's memories, the newest first.
+/// The project's memories that the profile adds to a summary, newest first.
 pub(crate) fn recalled(engine: &Engine, history: &History, ask: &Ask) -> Vec<String> {
     let Some(rule) = &ask.profile.remember else { return Vec::new() };
     let filter = MemoryFilter {
@@ -67,12 +67,13 @@ pub(crate) fn recalled(engine: &Engine, history: &History, ask: &Ask) -> Vec<Str
         ..MemoryFilter::default()
     };
     let found = engine.store.memories(&engine.memory_scope(history), &filter).unwrap_or_default();
-    // A summary of a session is no fact about the project.
+    // A remembered summary describes a session, not the project.
     let notes = found.into_iter().filter(|it| it.kind != MemoryKind::Conversation);
     notes.map(|it| history::one_line(&it.content)).collect()
 }
 
-/// Remembers a summary for the project, where the profile does. Returns why that failed, if it did.
+/// Stores the summary as a memory of the project, if the profile asks for it. Returns a warning if that
+/// fails.
 pub(crate) fn remember(engine: &Engine, opened: &Opened, ask: &Ask, summary: Option<&str>) -> Option<String> {
     let (rule, summary) = (ask.profile.remember.as_ref()?, summary?);
     let history = &opened.session.history;

@@ -1,4 +1,4 @@
-//! The check of `min_kept`: what a compaction must keep of the facts, and what a refusal says.
+//! The `min_kept` check: how many of the facts a compaction must keep.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,10 +10,10 @@ use history::error::{Error, ErrorKind, Result};
 use score::{self, Class, Loss, Score};
 use serde::{Serialize, Serializer};
 
-/// How much of the facts must be kept, 0 to 1: of all by weight, and of single classes.
+/// Minimum shares of facts to keep, 0 to 1: of all facts by weight, and of single classes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct MinKept {
-    /// Least share of all facts.
+    /// Minimum share of all facts.
     pub all: Option<f64>,
     pub classes: BTreeMap<Class, f64>,
 }
@@ -34,7 +34,7 @@ impl FromStr for MinKept {
         };
         let share = |text: &str| match text.parse() {
             Ok(Amount::Share(share)) => Ok(share),
-            // `1` is a count elsewhere; here it can only mean all.
+            // `Amount` reads `1` as one token; here it can only mean all facts.
             Ok(Amount::Tokens(1)) => Ok(1.0),
             Ok(Amount::Tokens(_)) | Err(_) => Err(wrong(text)),
         };
@@ -68,7 +68,7 @@ impl Serialize for MinKept {
 }
 
 impl MinKept {
-    /// What a score falls short of, in words, if it does.
+    /// Which minimums a score misses, as text; `None` if it misses none.
     pub(crate) fn missed(&self, score: &Score) -> Option<String> {
         let short = |name: &str, kept: Option<f64>, least: f64| {
             let kept = kept.filter(|it| *it < least)?;
@@ -87,18 +87,17 @@ impl MinKept {
         (!missed.is_empty()).then(|| missed.join(", "))
     }
 
-    /// Whether a loss counts for what was asked.
+    /// Whether a minimum applies to a lost fact.
     fn concerns(&self, loss: &Loss) -> bool {
         self.all.is_some() || self.classes.contains_key(&loss.class)
     }
 
-    /// What would be lost of what was asked to be kept.
+    /// The lost facts to which a minimum applies.
     pub(crate) fn lost(&self, score: &Score) -> Vec<LostInfo> {
         score.lost.iter().filter(|it| self.concerns(it)).map(lost).collect()
     }
 }
 
-/// A lost fact, as answers have it.
 pub(crate) fn lost(it: &Loss) -> LostInfo {
     LostInfo {
         class: it.class.name().to_owned(),

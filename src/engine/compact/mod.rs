@@ -1,4 +1,4 @@
-//! The main job: plan, summary, outcome, checks, archive, delivery.
+//! The `compact` verb: plan, summary, outcome, checks, archive, delivery.
 
 pub(super) mod answered;
 pub(super) mod attempt;
@@ -41,11 +41,11 @@ pub(crate) struct CompactJob<'a> {
     opened: &'a Opened,
     ask: &'a Ask,
     measured: &'a Measured<'a>,
-    /// The answer of the calling agent's model, where it was asked.
+    /// The answer of the calling agent's model, in the second call of a host-run summary.
     reply: Option<&'a HostReply>,
     /// Holds the `Started` event once it was sent.
     begun: &'a OnceCell<Event>,
-    /// Who wrote the summary so far: offline, until somebody else did.
+    /// Who wrote the summary; offline until someone else has.
     summarizer: Summarizer,
     warnings: Vec<String>,
 }
@@ -74,23 +74,24 @@ impl From<Rejection> for Ended {
     }
 }
 
-/// Compacts a session as `ask` says, tells the listener, and runs the user's commands when something is written.
+/// Compacts a session as `ask` says, sends events to the listener, and runs the user's commands when
+/// something is written.
 ///
 /// # Errors
-/// Of the store, of files and of the session's place; what was decided against is a
-/// [`CompactOutcome::Rejected`] and no error.
+/// Errors of the store and of files, or a place that cannot be written. A compaction that is refused is a
+/// [`CompactOutcome::Rejected`], not an error.
 pub fn compact(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<Compacted> {
     by_reply(engine, opened, &request::honoured(engine, ask), None)
 }
 
-/// The same with a profile whose settings are already applied (`honoured`). With `reply`, by the plan that
-/// it was asked for.
+/// As [`compact`], for an `ask` that has been through `honoured`. With `reply`, plans for the messages that
+/// the summary was asked for.
 fn by_reply(engine: &Engine, opened: &Opened, ask: &Ask, reply: Option<&HostReply>) -> Result<Compacted> {
     #[cfg(feature = "otel")]
     let started = std::time::Instant::now();
     let begun = OnceCell::new();
     let mut compacted = planned_and_done(engine, opened, ask, reply, &begun);
-    // No `Started` event: the job was a preview.
+    // Without a `Started` event (the job was a preview) there is no end to report.
     if let Some(Event::Started { percent, .. }) = begun.get() {
         close(engine, opened, ask, *percent, &mut compacted);
     }
@@ -101,7 +102,7 @@ fn by_reply(engine: &Engine, opened: &Opened, ask: &Ask, reply: Option<&HostRepl
     compacted
 }
 
-/// Tells how a compaction that was begun ended. `percent`: what it began at, of the window.
+/// Reports how a started compaction ended. `percent`: its context before, in percent of the window.
 fn close(
     engine: &Engine,
     opened: &Opened,
@@ -124,7 +125,7 @@ fn close(
         && let Err(error) =
             request::count_failure(engine, &opened.session.history, matches!(ended, Event::Failed { .. }))
     {
-        // What was written is written.
+        // Only a warning: the outcome is already decided.
         warnings.push(format!("the count of failed compactions could not be stored: {error}"));
     }
     warnings.extend(events::after(engine, &ended, Duration::MAX));
@@ -166,12 +167,12 @@ fn planned_and_done(
     Ok(Compacted { about, native: ask.profile.native.clone(), outcome })
 }
 
-/// Carries a plan out as far as it was asked for.
+/// Carries a plan out as far as `ask.to` says.
 fn outcome(job: &mut CompactJob<'_>, plan: Plan) -> Result<CompactOutcome, Ended> {
     let CompactJob { engine, opened, ask, measured, .. } = *job;
     if !plan.act {
         let mut carried = None;
-        // There is nothing to compact, but it is to go over all the same.
+        // Nothing to compact, but the session is still to be carried to the other agent.
         if let To::Agent(agent) = ask.to {
             let (installed, warnings) = carry::carry(engine, opened, measured.history, agent)?;
             carried = Some(installed);
@@ -203,8 +204,8 @@ fn outcome(job: &mut CompactJob<'_>, plan: Plan) -> Result<CompactOutcome, Ended
     Ok(CompactOutcome::Compacted { accepted, handle, output })
 }
 
-/// An attempt that keeps enough and breaks no rule of its API, with the APIs whose rules it obeys, and as messages
-/// of the one that was asked for.
+/// Makes an attempt that keeps enough facts and breaks no rule of its API. Returns also the APIs that accept
+/// it, and its messages in the form of the requested API.
 fn checked(
     job: &mut CompactJob<'_>,
     request: &AttemptRequest<'_>,
@@ -240,18 +241,19 @@ fn checked(
     Ok((attempt, valid_for, messages))
 }
 
-/// What the next request would cost, also where the summary was paid for.
+/// What the next request would cost; a paid summary counts towards the cost of the compaction.
 fn next_cost(job: &CompactJob<'_>, attempt: &Attempt) -> NextCost {
     let asked = job.summarizer.cost.as_ref().and_then(|it| it.spent_dollars).unwrap_or(0.0);
     let after = AfterChange { tokens: attempt.outcome.tokens, prefix: attempt.outcome.prefix_tokens, asked };
     session_cost::next_cost(job.engine, job.measured, job.ask, Some(after))
 }
 
-/// The summary that a model or the user wrote, after the event that a compaction begins.
+/// The summary that a model or the user wrote, if any. Sends the `Started` event.
 fn drafted(job: &mut CompactJob<'_>, plan: &Plan, facts: &HistoryFacts) -> Result<Option<String>, Ended> {
     let CompactJob { engine, ask, measured, .. } = *job;
     let writer = &ask.writer;
-    // As a rule it begins before a provider is paid. The answer of the calling agent's model may never come.
+    // A job starts before a provider is paid, but with a host-run summary only once its answer is here, since
+    // that may never come.
     let begins_with_answer = writer.summarizer == Choice::Host && writer.sampling.is_none();
     if !begins_with_answer {
         begin(job)?;
@@ -299,7 +301,7 @@ fn lost_too_much(
     }
 }
 
-/// Where something is to be written, tells that it begins, and asks the user's command.
+/// Unless this is a preview, sends the `Started` event and runs `hooks.before`, which may refuse.
 fn begin(job: &CompactJob<'_>) -> Result<(), Ended> {
     if job.ask.to == To::Plan {
         return Ok(());
@@ -309,8 +311,8 @@ fn begin(job: &CompactJob<'_>) -> Result<(), Ended> {
     Ok(events::before(job.engine, started, Duration::MAX).map_err(Rejection::HookRefused)?)
 }
 
-/// Archives what goes, and puts the outcome where it was asked for; the handle of the original. `messages`: the
-/// outcome as messages of an API, which is what is written where one was named.
+/// Archives the original and delivers the outcome; returns the original's handle. `messages`: the outcome as
+/// messages of an API, written instead of a session if the caller named one.
 fn put(job: &mut CompactJob<'_>, attempt: &Attempt, messages: Vec<u8>) -> Result<(String, Delivered)> {
     let CompactJob { engine, opened, ask, .. } = *job;
     let (after, summary) = (&attempt.outcome.history, attempt.summary.as_deref());
@@ -361,7 +363,8 @@ fn put(job: &mut CompactJob<'_>, attempt: &Attempt, messages: Vec<u8>) -> Result
     Ok((archived.session, output))
 }
 
-/// Notes for later calls what a compaction that was written tells. What could not be noted is a warning.
+/// Stores what later calls need from a written compaction: overhead, memory, snapshot. A failure is only a
+/// warning.
 fn note(job: &mut CompactJob<'_>, accepted: &Accepted, output: &Delivered) {
     let CompactJob { engine, opened, ask, measured, .. } = *job;
     let Accepted { attempt, written, .. } = accepted;
@@ -377,14 +380,14 @@ fn note(job: &mut CompactJob<'_>, accepted: &Accepted, output: &Delivered) {
     }
 }
 
-/// Notes what system prompt and tools take, for the estimates of a session that was installed.
+/// Stores the tokens of system prompt and tools, for later estimates of the installed session.
 fn note_overhead(engine: &Engine, history: &History, overhead: u64, installed: &str) {
     if overhead == 0 {
         return;
     }
     let scope = engine.scope(history);
     for id in [Some(installed), history.meta.session.as_deref()].into_iter().flatten() {
-        // Without it the next estimate knows less, and that is all.
+        // On failure the next estimate is only less exact.
         let _ = engine.store.mark(&scope, &SessionMark::Overhead.of(id), &overhead.to_string(), engine.now);
     }
 }
@@ -407,7 +410,7 @@ fn about(opened: &Opened, ask: &Ask, measured: &Measured<'_>, plan: &Plan) -> Co
         messages_before: messages.len(),
         messages_after: messages.len(),
         split: plan.split,
-        // Of a session that has grown since, the messages that the plan was made for.
+        // If the session has grown since, only the messages that the plan was made for.
         prefix_tokens: measured.tokens,
         ..CompactAnswer::default()
     }
@@ -421,7 +424,7 @@ fn valid_for(history: &History) -> Vec<String> {
         .collect()
 }
 
-/// What became of a compaction that was begun. `percent`: what it began at, of the window.
+/// The event that ends a started compaction. `percent`: its context before, in percent of the window.
 fn closing_event(made: &Compacted, ask: &Ask, percent: Option<u64>) -> Option<Event> {
     match &made.outcome {
         CompactOutcome::Compacted { accepted, handle, output } => Some(Event::Compacted {
@@ -438,7 +441,7 @@ fn closing_event(made: &Compacted, ask: &Ask, percent: Option<u64>) -> Option<Ev
         CompactOutcome::Rejected(it) => {
             Some(Event::Failed { reason_code: it.code().to_owned(), reason: it.reason().to_owned() })
         }
-        // Known before anything begins.
+        // These end before the `Started` event.
         CompactOutcome::Planned(_) | CompactOutcome::NeedsAnswer(_) | CompactOutcome::Noop { .. } => None,
     }
 }

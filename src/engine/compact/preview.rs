@@ -31,7 +31,8 @@ impl Fingerprint {
     }
 }
 
-/// Keeps a preview; `None` where the store keeps nothing, or where the session stands in no file.
+/// Stores a preview and returns its handle; `None` if the store keeps nothing or the session is not in a
+/// file.
 ///
 /// # Errors
 ///
@@ -61,11 +62,12 @@ pub fn can_apply(engine: &Engine, opened: &Opened) -> bool {
     matches!((agent, place), (Ok(agent), Ok(place)) if write_back::in_reach(engine, agent, &place).is_ok())
 }
 
-/// Does what a preview showed. The session must be the one that was previewed, to the last message.
+/// Carries out a preview. The session must be unchanged since then, to the last message.
 ///
 /// # Errors
 ///
-/// No preview of that handle, a session that has changed since, or as for [`compact`](crate::engine::compact).
+/// No preview under that handle, a session that has changed since, or as for
+/// [`compact`](crate::engine::compact).
 pub fn apply_preview(engine: &Engine, handle: &str, to: To) -> Result<(Compacted, Opened)> {
     let scope = engine.store.locate(handle, &engine.config.owner)?;
     let kept = engine.store.ask(&scope, handle, engine.now)?;

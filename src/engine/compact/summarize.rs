@@ -1,5 +1,5 @@
-//! Who writes the summary of a plan: no model (the offline summary), a provider, or the calling agent's model in two
-//! calls.
+//! Who writes the summary of a plan: no model (the offline summary), a provider, or, in two calls, the
+//! calling agent's model.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -31,10 +31,10 @@ use compaction::summary::request::{Bounds, INPUT_REDUCTIONS, InputReduction, Sum
 use history::Text;
 use history::error::{Error, ErrorKind, Result};
 
-/// What came of asking for a summary.
+/// The result of asking for a summary.
 #[derive(Default)]
 pub(crate) struct SummaryDraft {
-    /// What a model wrote; without it the offline summary is to be written.
+    /// What a model wrote; `None` if the offline summary is to be written.
     pub(crate) text: Option<String>,
     pub(crate) by: Summarizer,
     pub(crate) notes: Vec<String>,
@@ -50,7 +50,7 @@ impl SummaryDraft {
     }
 }
 
-/// The answer of the calling agent's model, and what it answers.
+/// The answer of the calling agent's model, with the state of the call that asked for it.
 pub(crate) struct HostReply {
     pub(crate) state: State,
     pub(crate) answer: String,
@@ -61,7 +61,7 @@ pub(crate) struct HostReply {
 pub(crate) struct State {
     pub(crate) session: String,
     pub(crate) format: Option<String>,
-    /// How many messages there were.
+    /// Number of messages when the summary was asked for.
     pub(crate) count: usize,
     pub(crate) digest: u64,
     region: (usize, usize),
@@ -69,11 +69,11 @@ pub(crate) struct State {
     pub(crate) ask: Ask,
 }
 
-/// Tokens of the first line, which stands above every summary.
+/// Tokens reserved for the first line of every summary.
 const HEADER: u64 = 80;
 
-/// Gets the summary of a plan from whoever is to write it. Ends the job where that is the calling agent's own model,
-/// which answers with a second call.
+/// Gets the summary of a plan from whoever is to write it. Ends the job if that is the calling agent's own
+/// model, which answers in a second call.
 pub(crate) fn draft(job: &CompactJob<'_>, plan: &Plan, facts: &HistoryFacts) -> Result<SummaryDraft, Ended> {
     let CompactJob { engine, ask, measured, .. } = *job;
     let Some(need) = &plan.need else { return Ok(SummaryDraft::default()) };
@@ -142,7 +142,7 @@ fn own_prompts(step: &Summarize) -> PromptOverrides {
     }
 }
 
-/// The endpoint with the model that the profile asks there, unless the user names one.
+/// The endpoint with the model that the profile names for its provider, unless the user names one.
 fn as_profiled(job: &CompactJob<'_>, step: &Summarize, endpoint: Endpoint, thinking: u64) -> (Endpoint, u64) {
     let CompactJob { engine, ask, measured, .. } = *job;
     let prompts = &step.prompts;
@@ -170,7 +170,7 @@ fn by_provider(
     let writer = &ask.writer;
     let environment = &engine.config.environment;
     let chosen = summarizers.endpoint(&writer.summarizer, environment, writer.trusted, &writer.endpoint);
-    // Without a key there still is a summary.
+    // Without a key, the offline summary is written.
     let (endpoint, thinking) = match chosen {
         Ok(Some(chosen)) => chosen,
         Ok(None) => {
@@ -204,7 +204,7 @@ fn by_provider(
     asked(engine, &request, &endpoint, ask, cost)
 }
 
-/// What a provider answers, its failures counted.
+/// Asks a provider for the summary and counts its failures.
 fn asked(
     engine: &Engine,
     request: &SummaryRequest<'_>,
@@ -218,7 +218,7 @@ fn asked(
     let began = std::time::Instant::now();
     let provider = Http::new(endpoint.clone(), engine.config.summarizers.limits)?;
     let result = run::with_transport(&mut dialogue, request, &provider, &watch)?;
-    // What is written is paid for: a store that is locked must not lose it.
+    // The summary is paid for already: a locked store must not lose it.
     let uncounted = summary_cost::count(engine, endpoint, &dialogue, began.elapsed()).err().map(|error| {
         format!("what was sent could not be counted towards the limits of the hour: {}", error.full())
     });
@@ -243,7 +243,8 @@ fn asked(
             Ok(SummaryDraft::by_model(text, notes, by, request))
         }
         Some(Err(why)) => {
-            // A limit of the user's own is no failure of the provider's.
+            // Hitting the user's own limit is not the provider's failure, unless it was asked and never
+            // answered.
             let failed =
                 !matches!(why, GaveUp::Bound(_)) || (dialogue.requests > 0 && dialogue.model.is_none());
             let noted = if failed { note_failure(engine, endpoint) } else { Ok(()) };
@@ -255,12 +256,12 @@ fn asked(
     }
 }
 
-/// One failure more of a provider's, in a row.
+/// Counts one more consecutive failure of a provider.
 fn note_failure(engine: &Engine, endpoint: &Endpoint) -> Result<()> {
     engine.store.update_mark(&engine.shared(), &failures(endpoint), &|old| one_more(old, engine.now))
 }
 
-/// The caller's watch, which also tells the listener of each retry.
+/// The caller's watch, which also reports each retry to the listener.
 fn watching(engine: &Engine, watch: &Watch, tries: u32) -> Watch {
     let Some(listener) = engine.listener.clone() else { return watch.clone() };
     let (progress, number) = (watch.progress.clone(), AtomicU32::new(0));
@@ -270,7 +271,7 @@ fn watching(engine: &Engine, watch: &Watch, tries: u32) -> Watch {
                 let number = number.fetch_add(1, Ordering::Relaxed) + 1;
                 listener(&Event::Retry { number, of: tries.saturating_sub(1), why: why.clone() });
             }
-            // It answers: the next failure is another request's first.
+            // The provider is answering: the next failure belongs to another request.
             Progress::Writing(..) => number.store(0, Ordering::Relaxed),
             Progress::Asking(_) => {}
         }
@@ -281,7 +282,7 @@ fn watching(engine: &Engine, watch: &Watch, tries: u32) -> Watch {
     Watch { progress: Some(Arc::new(tell)), cancel: watch.cancel.clone() }
 }
 
-/// The calling client asks its own model for us.
+/// MCP sampling: the calling client asks its own model on our behalf.
 fn by_sampling(
     engine: &Engine,
     request: &SummaryRequest<'_>,
@@ -302,7 +303,8 @@ fn by_sampling(
     }
 }
 
-/// The calling agent's model writes it in a second call; in that, its answer is read.
+/// The calling agent's model writes the summary: the first call returns the prompt, the second reads the
+/// answer.
 fn by_host(job: &CompactJob<'_>, plan: &Plan, request: &SummaryRequest<'_>) -> Result<SummaryDraft, Ended> {
     let CompactJob { engine, opened, ask, measured, reply, .. } = *job;
     let mut dialogue =
@@ -320,7 +322,7 @@ fn by_host(job: &CompactJob<'_>, plan: &Plan, request: &SummaryRequest<'_>) -> R
             Ok(SummaryDraft::by_model(text, notes, by, request))
         }
         Step::GaveUp(why) => Ok(SummaryDraft::offline(offline_instead(&why.sentence(None)))),
-        // A host is not waited for.
+        // The dialogue asks for a pause before a retry, which a host cannot make: use the offline summary.
         Step::Wait(..) => Ok(SummaryDraft::default()),
         Step::Ask(asked) => {
             let state = State {
@@ -338,7 +340,7 @@ fn by_host(job: &CompactJob<'_>, plan: &Plan, request: &SummaryRequest<'_>) -> R
             let next = Next::model(format!(
                 "write what `ask` says, then call again with handle {handle} and what you wrote as answer"
             ));
-            // What was answered before stands in the caller's own context.
+            // Earlier turns are in the caller's context already.
             let mut turns = asked.turns.iter().filter(|it| it.speaker == Speaker::Us);
             let text = if reply.is_some() { turns.next_back() } else { turns.next() };
             let ask = text.map(|it| it.text.clone()).unwrap_or_default();
@@ -348,7 +350,7 @@ fn by_host(job: &CompactJob<'_>, plan: &Plan, request: &SummaryRequest<'_>) -> R
     }
 }
 
-/// What the session can be opened by in the second call: its path, or the handle of a copy.
+/// A name by which the second call can open the session: its path, or the handle of an archived copy.
 fn reopenable_name(engine: &Engine, opened: &Opened) -> Result<String> {
     if let Some(path) = &opened.path {
         return Ok(path.display().to_string());
@@ -356,7 +358,7 @@ fn reopenable_name(engine: &Engine, opened: &Opened) -> Result<String> {
     Ok(archive::keep(engine, opened)?.as_str().to_owned())
 }
 
-/// What the user made of the summary, their lines marked.
+/// The summary as edited by the user, with the user's lines marked.
 pub(crate) fn edited(request: &AttemptRequest<'_>, plan: &Plan, edit: &Edit) -> Result<Option<String>> {
     let Some(step) = plan.need.as_ref().and_then(|it| request.ask.profile.summarizing(it.pass)) else {
         return Ok(None);
@@ -366,7 +368,7 @@ pub(crate) fn edited(request: &AttemptRequest<'_>, plan: &Plan, edit: &Edit) -> 
     Ok(Some(marked(&before, &after, step.summary.shape)))
 }
 
-/// Cuts a text to its first `chars` characters, and says so in it (OpenCode 1.18).
+/// Truncates a text to `chars` characters and appends a note, as OpenCode 1.18 does.
 fn shorten(text: &mut String, chars: usize) {
     if let Some((at, _)) = text.char_indices().nth(chars) {
         text.truncate(at);
@@ -395,7 +397,7 @@ fn usage(dialogue: &Dialogue) -> UsageInfo {
     }
 }
 
-/// The profile's ladder; in the end, parts.
+/// How input that is too long is reduced, step by step; the last resort is to summarize it in chunks.
 fn reductions(step: &Summarize) -> &'static [InputReduction] {
     match step.too_long {
         TooLong::Fails => &INPUT_REDUCTIONS,
@@ -408,7 +410,7 @@ fn reductions(step: &Summarize) -> &'static [InputReduction] {
     }
 }
 
-/// A summary with what the user pinned, word for word, above it.
+/// A summary with the pinned texts, word for word, at its top.
 fn pinned(text: String, request: &SummaryRequest<'_>) -> String {
     let lines: String = request.pins.iter().map(|it| format!("- pinned: {it}\n")).collect();
     match request.spec.root.as_deref().filter(|_| request.spec.shape == SummaryShape::Xml) {
@@ -418,7 +420,7 @@ fn pinned(text: String, request: &SummaryRequest<'_>) -> String {
     }
 }
 
-/// `after` with a mark behind every line that does not stand in `before`.
+/// `after`, with a mark on every line that is not in `before`.
 fn marked(before: &str, after: &str, shape: SummaryShape) -> String {
     let old: std::collections::BTreeSet<&str> = before.lines().map(str::trim).collect();
     let frame = |line: &str| match shape {

@@ -1,4 +1,4 @@
-//! What a summary by a provider costs: which form of asking is cheaper, what was spent, and what may be.
+//! What a summary by a provider costs: the cheaper form of asking, what was spent, and the limits.
 
 use std::time::Duration;
 
@@ -22,22 +22,23 @@ use history::error::{Error, ErrorKind, Result};
 use history::secrets::Redactor;
 use sessions::{self, Format};
 
-/// Failed summaries in a row after which a provider is left alone for a while.
+/// Consecutive failures after which a provider is not asked for [`COOL_DOWN`].
 const BREAKER: u32 = 3;
-/// How long, in milliseconds.
+/// Milliseconds.
 const COOL_DOWN: i64 = 10 * 60 * 1_000;
-/// A provider's cache lives for five minutes (Anthropic; OpenAI 5 to 10).
+/// Milliseconds that a provider's prompt cache lives (Anthropic; OpenAI 5 to 10 minutes).
 const CACHE_LIVES: i64 = 5 * 60 * 1_000;
 const HOUR: i64 = 3_600_000;
 
-/// What is counted by the hour, of all sessions together.
+/// Marks of the hourly totals over all sessions: tokens, millionths of a dollar, milliseconds.
 const SENT: &str = "summarizer.sent";
 const SPENT: &str = "summarizer.spent";
 const ASKED: &str = "summarizer.asked";
 
-/// What asking will cost, by the cheaper of the two forms, and the session's own request where that is the cheaper
-/// one. Only plain messages of the provider's own API, with their system prompt, are what an agent sent; from a
-/// session file its request cannot be made again, byte for byte.
+/// What asking will cost in the cheaper of two forms: a prompt of our own, or the session's own request,
+/// returned as the prefix, which the provider may have cached. The second needs plain messages of the
+/// provider's own API with their system prompt: from a session file, the agent's request cannot be rebuilt
+/// byte for byte.
 pub(crate) fn cost(
     job: &CompactJob<'_>,
     need: &Need,
@@ -102,14 +103,14 @@ pub(crate) fn cost(
     let Ok(messages) = serde_json::from_slice(&messages) else { return (out, None) };
     out.form = "prefix".to_owned();
     out.input_tokens = measured.context();
-    // Secrets are in the provider's hands already, word for word, or nothing would be cached.
+    // Not masked: the provider received these secrets already, and a changed prefix would miss its cache.
     let system = meta.system.as_ref().map(|it| json(it.as_str()).unwrap_or_else(|| it.as_str().into()));
     let tools = meta.tools.as_ref().and_then(|it| json(it.as_str()));
     (out, Some(Prefix { system, tools, messages }))
 }
 
-/// How full the context is, the messages counted by a provider's own endpoint: by the maker of the session's model
-/// unless `choice` says another. Secrets are masked before anything is sent.
+/// How full the context is, with the messages counted by a provider's API: that of the maker of the session's
+/// model, unless `choice` names another. Secrets are masked before anything is sent.
 ///
 /// # Errors
 ///
@@ -130,7 +131,7 @@ pub fn estimate_by_provider(
         Choice::Auto => maker.clone().unwrap_or(Choice::Auto),
         other => other,
     };
-    // The maker counts for the session's own model.
+    // Only the model's maker can count for that very model.
     let own = model.filter(|_| maker.as_ref() == Some(&choice)).map(|it| it.rsplit('/').next().unwrap_or(it));
     let said = Override { model: said.model.clone().or(own.map(str::to_owned)), ..said.clone() };
     let summarizers = &engine.config.summarizers;
@@ -162,7 +163,7 @@ pub fn estimate_by_provider(
     Ok(answer)
 }
 
-/// Why a provider is not asked now, if it is not.
+/// Why the provider must not be asked now; `None` if it may be.
 pub(crate) fn left_alone(engine: &Engine, endpoint: &Endpoint) -> Result<Option<String>> {
     if let Some(mark) = engine.store.marked(&engine.shared(), &failures(endpoint))? {
         let count: u32 = mark.value.parse().unwrap_or(0);
@@ -201,8 +202,8 @@ pub(crate) fn left_alone(engine: &Engine, endpoint: &Endpoint) -> Result<Option<
     Ok(None)
 }
 
-/// Why the hourly limits cannot be enforced, if there are any. Each command and each agent's server is a process of
-/// its own: counted in memory, every one would begin at zero, and the limit would be none.
+/// Why the hourly limits cannot be enforced, if any are set. Each command and each agent's server is its own
+/// process: counts in memory would start at zero in each, and never reach a limit.
 fn uncountable(engine: &Engine, endpoint: &Endpoint) -> Option<String> {
     let limits = &engine.config.summarizers.written;
     // Dollars are counted only where the price is known.
@@ -221,14 +222,14 @@ fn uncountable(engine: &Engine, endpoint: &Endpoint) -> Option<String> {
     ))
 }
 
-/// Counts what a dialogue took towards the limits of the hour.
+/// Adds what a dialogue used to the hourly totals.
 pub(crate) fn count(engine: &Engine, endpoint: &Endpoint, dialogue: &Dialogue, took: Duration) -> Result<()> {
     let spent = spent(engine, endpoint, dialogue).unwrap_or(0.0);
     let took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
     for (name, more) in [(SENT, dialogue.sent), (SPENT, millionths(spent)), (ASKED, took)] {
         engine.store.update_mark(&engine.shared(), name, &|old| {
             let before = used_this_hour(engine, old.as_ref());
-            // The hour begins with the first request of it.
+            // The hour begins with its first request.
             let at = old.filter(|_| before > 0).map_or(engine.now, |it| it.at);
             Mark { value: before.saturating_add(more).to_string(), at }
         })?;
@@ -236,7 +237,7 @@ pub(crate) fn count(engine: &Engine, endpoint: &Endpoint, dialogue: &Dialogue, t
     Ok(())
 }
 
-/// US dollars that a dialogue took, where the price is known.
+/// What a dialogue cost in US dollars, if the price is known.
 pub(crate) fn spent(engine: &Engine, endpoint: &Endpoint, dialogue: &Dialogue) -> Option<f64> {
     engine.config.prices.of(&endpoint.model).ok()?.of(&dialogue.tokens)
 }
@@ -247,7 +248,7 @@ fn used_this_hour(engine: &Engine, mark: Option<&Mark>) -> u64 {
 }
 
 impl CostInfo {
-    /// With what was really spent, and after how many turns that is paid for.
+    /// Sets what was really spent, and adjusts the number of turns until it pays off.
     pub(crate) fn spent(mut self, dollars: Option<f64>) -> Self {
         let predicted = if self.form == "prefix" { self.prefix_dollars } else { self.own_dollars };
         self.spent_dollars = dollars.map(cents);
@@ -309,14 +310,14 @@ pub(crate) fn sent_note(endpoint: &Endpoint, dialogue: &Dialogue) -> Option<Stri
     Some(format!("{sent} tokens were sent to {label} at {host} in {times}"))
 }
 
-/// Tokens that `dollars` pay for besides the answer; no limit where the price is not known.
+/// Input tokens that `dollars` buy besides `output` tokens; unlimited if the price is unknown.
 pub(crate) fn affordable(dollars: f64, price: Option<&Price>, output: u64) -> u64 {
     let Some(rates) = price.map(|it| &it.rates).filter(|it| it.input > 0.0) else { return u64::MAX };
     let left = dollars - output as f64 * rates.output / 1e6;
     (left.max(0.0) / rates.input * 1e6) as u64
 }
 
-/// Masks the texts of a JSON value, whatever their depth.
+/// Masks secrets in all strings of a JSON value, at any depth.
 fn mask(value: &mut Value, redactor: &Redactor) {
     let mut open = vec![value];
     while let Some(value) = open.pop() {

@@ -1,4 +1,4 @@
-//! What happens during a compaction, as plain data: to a listener, to the log, and to the user's own commands.
+//! Events of a compaction as plain data: for a listener, the log, and the user's own commands.
 
 #[cfg(feature = "otel")]
 pub mod otel;
@@ -33,12 +33,12 @@ pub enum Event {
     },
     Asked {
         summarizer: String,
-        /// Tokens that it may have.
+        /// Maximum tokens of the summary.
         budget: u64,
     },
     Retry {
         number: u32,
-        /// Of how many at most.
+        /// Maximum number of retries.
         of: u32,
         why: String,
     },
@@ -60,7 +60,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// What a user is shown of it: what the profile says, or a sentence.
+    /// What the user is shown: the profile's notice, or a default sentence.
     pub fn sentence(&self) -> String {
         match self {
             Self::Started { notice, .. } | Self::Compacted { notice, .. } if !notice.is_empty() => {
@@ -84,7 +84,7 @@ impl Event {
 /// Receives events while a compaction runs: it must not block.
 pub type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
 
-/// Tells the listener and the log.
+/// Sends an event to the listener and the log.
 pub(crate) fn tell(engine: &Engine, event: &Event) {
     tracing::info!(target: "epitome::compaction", "{}", history::json::compact(event));
     if let Some(listener) = &engine.listener {
@@ -106,14 +106,14 @@ pub(crate) fn started(opened: &Opened, ask: &Ask, measured: &Measured<'_>) -> Ev
     }
 }
 
-/// Runs the command that the user wants run before, for at most `limit`. `Err` says why nothing may be done.
+/// Runs the user's `hooks.before` command, for at most `limit`. `Err`: the reason why it refused.
 pub(crate) fn before(engine: &Engine, event: &Event, limit: Duration) -> Result<(), String> {
     let Some(command) = &engine.config.hooks.before else { return Ok(()) };
     run(command, event, limit.min(engine.config.hooks.limit()))
         .map_err(|why| format!("the command in hooks.before refused: {why}"))
 }
 
-/// Runs the command that the user wants run after, for at most `limit`. What it could not do is a warning.
+/// Runs the user's `hooks.after` command, for at most `limit`. Returns a warning if it fails.
 pub(crate) fn after(engine: &Engine, event: &Event, limit: Duration) -> Option<String> {
     let command = engine.config.hooks.after.as_ref()?;
     run(command, event, limit.min(engine.config.hooks.limit())).err().map(|why| format!("hooks.after: {why}"))
@@ -134,7 +134,7 @@ pub fn shell(line: impl AsRef<std::ffi::OsStr>) -> Command {
 
 /// Runs a command in the shell with an event on its standard input, within a time limit.
 fn run(command: &str, event: &Event, limit: Duration) -> Result<(), String> {
-    /// How often it is looked whether the command has ended.
+    /// Polling interval for the command's exit.
     const LOOK: Duration = Duration::from_millis(10);
     let mut child = shell(command)
         .stdin(Stdio::piped())
@@ -176,10 +176,10 @@ fn run(command: &str, event: &Event, limit: Duration) -> Result<(), String> {
     Err(format!("`{command}`: {what}"))
 }
 
-/// The pieces of what a command says on its standard error, which is read while it runs: a pipe that nobody reads blocks
-/// its writer.
+/// Reads a command's standard error on a thread while the command runs, since a full pipe would block it. The
+/// receiver gets the first `KEPT` bytes.
 fn listen(stderr: ChildStderr) -> std::io::Result<Receiver<Vec<u8>>> {
-    /// Bytes that are kept: more is not shown.
+    /// Maximum bytes kept: the rest is read and dropped.
     const KEPT: u64 = 4096;
     let (pieces, said) = mpsc::channel();
     std::thread::Builder::new().name("hook".to_owned()).spawn(move || {
@@ -187,21 +187,20 @@ fn listen(stderr: ChildStderr) -> std::io::Result<Receiver<Vec<u8>>> {
         let mut first = BufReader::new((&mut stderr).take(KEPT));
         while let Ok(piece @ [_, ..]) = first.fill_buf() {
             let len = piece.len();
-            // Nobody may listen any more.
+            // The receiver may be gone.
             let _ = pieces.send(piece.to_vec());
             first.consume(len);
         }
         drop(pieces);
-        // What cannot be read is not shown.
+        // Drained so that the command is not blocked; a read error does not matter.
         let _ = std::io::copy(&mut stderr, &mut std::io::sink());
     })?;
     Ok(said)
 }
 
-/// The first words that were said, once the command has ended; what there is of them after `limit`.
+/// The beginning of an ended command's standard error, as far as it arrives within `limit`.
 fn first_words(said: &Receiver<Vec<u8>>, limit: Duration) -> String {
-    /// Maximum time to read what a command wrote before its end, while a process that it left in the background keeps
-    /// the pipe open.
+    /// Maximum wait for the end of the pipe: a background process that the command left may keep it open.
     const LINGER: Duration = Duration::from_secs(1);
     let (begun, limit) = (Instant::now(), limit.min(LINGER));
     let next = || said.recv_timeout(limit.saturating_sub(begun.elapsed())).ok();

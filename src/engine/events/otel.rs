@@ -1,5 +1,5 @@
-//! A span for each compaction, sent to the collector that `OTEL_EXPORTER_OTLP_ENDPOINT` names: OTLP over HTTP, with the
-//! GenAI attributes of the semantic conventions (in development). No text of a session is in it.
+//! A span for each compaction, sent to the collector that `OTEL_EXPORTER_OTLP_ENDPOINT` names: OTLP over
+//! HTTP, with the GenAI attributes of the semantic conventions (in development). It has no text of a session.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime};
@@ -14,14 +14,14 @@ use crate::agents::Env;
 use crate::engine::{Ask, CompactOutcome, Compacted, Engine, Opened, Seated};
 use history::error::Result;
 
-/// How long a collector may take, and how long a process that ends waits for it.
+/// Timeout of an export, and of the final flush when the process ends.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Made with the first span; nothing where no collector is named.
+/// Created with the first span; `None` if no collector is configured.
 static PROVIDER: OnceLock<Option<SdkTracerProvider>> = OnceLock::new();
 
-/// Tells of a compaction that was to be written somewhere. One that found nothing to do, or waits for an answer, is
-/// none.
+/// Sends the span of a compaction whose result was to be written. A no-op, or one that still waits for an
+/// answer, sends none.
 pub(crate) fn compacted(
     engine: &Engine,
     begun: Instant,
@@ -58,7 +58,7 @@ pub(crate) fn compacted(
     send(engine, begun, attributes, failed);
 }
 
-/// The same of a compaction for a running agent.
+/// As [`compacted`], for a compaction on a running agent's behalf.
 pub(crate) fn seated(engine: &Engine, begun: Instant, opened: &Opened, ask: &Ask, seated: &Result<Seated>) {
     let mut attributes = about(opened, ask);
     attributes.push(KeyValue::new("epitome.summarizer", "offline"));
@@ -73,7 +73,7 @@ pub(crate) fn seated(engine: &Engine, begun: Instant, opened: &Opened, ask: &Ask
     send(engine, begun, attributes, failed);
 }
 
-/// Sends what waits, for as long as [`PATIENCE`]. To be called when the process ends.
+/// Flushes pending spans within [`PATIENCE`]. Call it before the process ends.
 pub fn finish() {
     if let Some(Some(provider)) = PROVIDER.get()
         && let Err(error) = provider.shutdown_with_timeout(PATIENCE)
@@ -102,7 +102,7 @@ fn number(key: &'static str, it: u64) -> KeyValue {
     KeyValue::new(key, i64::try_from(it).unwrap_or(i64::MAX))
 }
 
-/// A provider as the conventions name it.
+/// The provider's name in the semantic conventions.
 fn provider_name(name: &str) -> String {
     match name {
         "gemini" => "gcp.gemini".to_owned(),
@@ -110,12 +110,12 @@ fn provider_name(name: &str) -> String {
     }
 }
 
-/// `failed`: why nothing was compacted.
+/// `failed`: the error code, if nothing was compacted.
 fn send(engine: &Engine, begun: Instant, mut attributes: Vec<KeyValue>, failed: Option<&'static str>) {
     let Some(provider) = PROVIDER.get_or_init(|| provider(&engine.config.agents)) else { return };
     match failed {
         Some(code) => attributes.push(KeyValue::new("error.type", code)),
-        // The conventions have no `false`.
+        // The conventions define only `true` for this attribute.
         None => attributes.push(KeyValue::new("gen_ai.conversation.compacted", true)),
     }
     let started = SystemTime::UNIX_EPOCH + Duration::from_millis(engine.now.max(0).unsigned_abs());

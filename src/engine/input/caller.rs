@@ -1,4 +1,4 @@
-//! Which session the processes that lead here speak for.
+//! Which session the calling process belongs to.
 
 use crate::agents::hooks::HookEvent;
 use crate::engine::Engine;
@@ -6,7 +6,8 @@ use crate::engine::archive::marks::caller_mark;
 use crate::store::Scope;
 use history::error::Result;
 
-/// Notes that the processes above this one belong to the session, so that a server which the agent starts finds it.
+/// Notes that this process's ancestors belong to the session, so that a server started by the same agent
+/// finds it.
 pub(crate) fn note(engine: &Engine, scope: &Scope, event: &HookEvent) -> Result<()> {
     for process in crate::config::ancestors() {
         let value = format!("{} {}", event.agent.name(), event.session);
@@ -15,7 +16,7 @@ pub(crate) fn note(engine: &Engine, scope: &Scope, event: &HookEvent) -> Result<
     Ok(())
 }
 
-/// The session that a hook noted for one of the processes above this one.
+/// The session that a hook noted for one of this process's ancestors.
 pub(crate) fn noted(engine: &Engine, agent: &str) -> Option<String> {
     let scope = engine.project();
     crate::config::ancestors().into_iter().find_map(|process| {

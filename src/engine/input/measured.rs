@@ -8,13 +8,13 @@ use history::{History, Usage};
 use sessions::Session;
 use tokens::{self, Filled, TokenCounter};
 
-/// Windows that models have, in tokens.
+/// Plausible context windows, in tokens.
 const WINDOWS: std::ops::RangeInclusive<u64> = 1_000..=Usage::MOST;
 
 /// A session with the counter and window it is measured by.
 pub(crate) struct Measured<'a> {
     pub(crate) history: &'a History,
-    /// What a plan is carried out on, where that has grown since.
+    /// The whole history to apply the plan to, if the session has grown since the plan's `history`.
     pub(crate) grown: Option<&'a History>,
     pub(crate) counter: TokenCounter,
     pub(crate) limits: ModelLimits<'a>,
@@ -22,12 +22,12 @@ pub(crate) struct Measured<'a> {
     pub(crate) tokens: u64,
     /// Tokens of system prompt and tools, and of messages in the system's role.
     pub(crate) overhead: u64,
-    /// A context that was reported beyond the window that the model is known for, and the window taken instead.
+    /// A reported context larger than the model's known window, and the window assumed instead.
     pub(crate) inferred: Option<(u64, u64)>,
 }
 
 impl Measured<'_> {
-    /// What a plan is carried out on.
+    /// The history that a plan is applied to.
     pub(crate) fn whole(&self) -> &History {
         self.grown.unwrap_or(self.history)
     }
@@ -46,7 +46,7 @@ pub(crate) fn measure<'a>(engine: &Engine, session: &'a Session, ask: &'a Ask) -
     measure_history(engine, session, &session.history, ask)
 }
 
-/// The same for another history of the session: the part that a plan is made for.
+/// As [`measure`], for the part of the session's history that a plan is made for.
 pub(crate) fn measure_history<'a>(
     engine: &Engine,
     session: &Session,
@@ -67,7 +67,7 @@ pub(crate) fn measure_history<'a>(
     let given = ask.counting.window.or(configured).filter(|it| *it > 0);
     let told = history.meta.window.filter(|it| WINDOWS.contains(it));
     let given = given.or(told);
-    // The window of the session's own model holds what it was sent.
+    // The session's own model accepted this context, so its window is at least as large.
     let own = ask.counting.model.is_none();
     let seen = counter.reported().map(|it| it.1).max(compacted.filter(|it| *it <= Usage::MOST));
     let seen = seen.filter(|seen| own && given.is_none() && known.is_some_and(|it| it.context < *seen));
@@ -76,7 +76,7 @@ pub(crate) fn measure_history<'a>(
         model,
         window: given.or(inferred).or(known.map(|it| it.context)),
         window_given: given.is_some(),
-        // A window that was given is that of the whole input.
+        // A window given explicitly replaces the model's separate input limit.
         input: known.and_then(|it| it.input).filter(|_| given.or(inferred).is_none()),
         output: known.map(|it| it.output),
         next: ask.next,
@@ -84,8 +84,8 @@ pub(crate) fn measure_history<'a>(
     Measured { history, grown: None, limits, counter, tokens, overhead, inferred: seen.zip(inferred) }
 }
 
-/// What the system prompt and the tools took when we compacted a session for which nothing was reported since: they
-/// are sent all the same.
+/// Tokens of system prompt and tools as noted when we compacted the session, if no usage was reported since:
+/// every request still sends them.
 fn overhead_before(engine: &Engine, history: &History) -> Option<u64> {
     let summarized = history.messages().iter().any(|it| it.kind == history::Kind::Summary);
     if !summarized || TokenCounter::is_reported(history) {
@@ -95,7 +95,7 @@ fn overhead_before(engine: &Engine, history: &History) -> Option<u64> {
     engine.store.marked(&engine.scope(history), &name).ok().flatten()?.value.parse().ok()
 }
 
-/// What could not be read, and what is not believed.
+/// Warnings about lines that could not be read and reports that are implausible.
 pub(crate) fn warnings(engine: &Engine, opened: &Opened, measured: &Measured<'_>) -> Vec<String> {
     let mut out = notes(opened);
     if let Some((message, tokens)) = measured.counter.disbelieved() {
@@ -132,7 +132,7 @@ pub(crate) fn warnings(engine: &Engine, opened: &Opened, measured: &Measured<'_>
     out
 }
 
-/// What could not be read, as warnings; the first few and a count.
+/// Lines that could not be read, as warnings: the first few, and a count of the others.
 fn notes(opened: &Opened) -> Vec<String> {
     let notes = &opened.session.notes;
     let mut out: Vec<String> =

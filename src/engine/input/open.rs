@@ -1,4 +1,4 @@
-//! Opens a session by what a caller calls it.
+//! Opens the session that a caller names.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -15,7 +15,7 @@ use history::error::{Error, ErrorKind, Result};
 use sessions::{self, Format, MemorySource, Session, Source};
 use tokens::{self, Estimator, TokenCounter, Tokenizer};
 
-/// How many of a project's compactions are looked through for one.
+/// Maximum compactions of a project that are searched for one.
 pub(crate) const LOOKED_THROUGH: u32 = 500;
 
 /// How a caller names a session.
@@ -31,20 +31,20 @@ pub enum SessionRef {
 pub struct Opened {
     pub source: Box<dyn Source + Send>,
     pub session: Session,
-    /// Where it lies, if in a file of the caller's.
+    /// Its file or database address; `None` if it was passed inline or comes from the archive.
     pub path: Option<PathBuf>,
-    /// Its directory, where its agent's folders say it.
+    /// Its directory, if the agent's folders tell it.
     pub cwd: Option<PathBuf>,
-    /// It is known to be the session that calls.
+    /// Whether it is known to be the calling session.
     pub live: bool,
 }
 
-/// Bytes of records at the end whose texts stay whole even where a session is only measured: whether this is a good
-/// moment is read from them.
+/// Bytes at a session's end whose texts are kept even if it is only measured: the advice whether this is a
+/// good moment reads them.
 const WHOLE_END: u64 = 1 << 20;
 
 impl Opened {
-    /// Where its agent's folders say that it belongs, or it itself.
+    /// Its directory by its agent's folders, else by its own records.
     pub(crate) fn directory(&self) -> Option<PathBuf> {
         self.cwd.clone().or_else(|| self.session.history.meta.cwd.as_deref().map(PathBuf::from))
     }
@@ -54,8 +54,8 @@ impl Opened {
         Self { session, ..self }.started_in(cwd)
     }
 
-    /// The directory that its agent files it under. Where the records name none (Gemini CLI's older `.json`), or the
-    /// one that the shell is in, this is the session's own: what is kept of it is found from there.
+    /// Sets the directory that its agent files it under. It replaces that of the records if these have none
+    /// (Gemini CLI's older `.json`) or name the shell's: the archive's scope depends on it.
     fn started_in(mut self, cwd: Option<PathBuf>) -> Self {
         let follows =
             || agents::of_format(self.session.format).is_some_and(|it| it.info().records_follow_shell);
@@ -68,17 +68,17 @@ impl Opened {
     }
 }
 
-/// How a source becomes a session, and what is known of it: its format, and the agent whose it is.
+/// How to read a source into a session, with the format and the agent if known.
 struct Reader<'a> {
     read: &'a dyn Fn(&dyn Source, Option<Format>) -> Result<Session>,
     format: Option<Format>,
     agent: Option<&'a str>,
 }
 
-/// Reads all of it.
+/// Reads a session completely.
 const WHOLE: Reader<'static> = Reader { read: &sessions::read, format: None, agent: None };
 
-/// Characters of a session's id from which on its beginning is enough, where it is the only one.
+/// Minimum length of a prefix that is accepted for a session's id, if only one session has it.
 const SHORTEST_ID: usize = 4;
 
 /// # Errors
@@ -93,8 +93,8 @@ pub fn open(
     open_by(engine, &Reader { format, agent, ..WHOLE }, what)
 }
 
-/// Finds a session and reads what is needed to measure it with a counter of this kind, in memory that does not grow
-/// with its texts. It can be estimated and nothing else.
+/// Finds a session and reads what is needed to measure it with a counter of this kind, in memory that does
+/// not grow with its texts. The result is good for estimates only.
 ///
 /// # Errors
 ///
@@ -125,7 +125,7 @@ pub fn open_measured(
     open_by(engine, &Reader { read: &read, format, agent }, what)
 }
 
-/// Finds a session and reads nothing of it but its format: it may be damaged.
+/// Finds a session but reads only its format, since it may be damaged.
 pub(crate) fn open_unread(
     engine: &Engine,
     what: &SessionRef,
@@ -183,25 +183,25 @@ fn open_named(engine: &Engine, reader: &Reader<'_>, name: &str) -> Result<Opened
     open_found(reader, &session_by_id(engine, name, reader.agent)?)
 }
 
-/// The archive notes where a session lies, and is read from other directories too.
+/// Absolute, because the archive stores the path and is read from other directories too.
 fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|error| {
         Error::new(ErrorKind::Io, "finding the session's directory").at_path(path).because(error)
     })
 }
 
-/// The directories whose sessions are meant.
+/// Which directories' sessions to list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Directories {
     Here,
     All,
 }
 
-/// The sessions that were found, of one agent if it is named.
+/// The sessions on disk, of one agent if it is named.
 ///
 /// # Errors
 ///
-/// The folder of an agent that was named cannot be read.
+/// No agent has that name.
 pub fn sessions(engine: &Engine, agent: Option<&str>, of: Directories) -> Result<Vec<FoundSession>> {
     let agent = agent.map(named_agent).transpose()?;
     let cwd = match of {
@@ -238,10 +238,10 @@ fn named_session(engine: &Engine, name: &str, agent: Option<&str>) -> Result<Fou
     })
 }
 
-/// Of these sessions, those that go on in another one: their ids, each with the id of the session that a compaction or
-/// an undo made of it. Not where the old one was used since.
+/// The sessions in `found` that continue in another one: each id with that of the session that a compaction
+/// or an undo made of it. A session that was used again since is left out.
 pub fn continued(engine: &Engine, found: &[FoundSession]) -> BTreeMap<String, String> {
-    // Of a session that does not say its directory, none is noted.
+    // Sessions that record no directory are stored without a project.
     let nowhere = engine.shared();
     let scopes: Vec<Scope> = engine.projects().into_iter().chain([nowhere]).collect();
     let compacted = scopes
@@ -261,7 +261,7 @@ pub fn continued(engine: &Engine, found: &[FoundSession]) -> BTreeMap<String, St
     compacted.chain(undone).filter(goes_on).collect()
 }
 
-/// Leaves out those that go on in another one of them.
+/// Leaves out sessions that continue in another one of `found`.
 fn without_continued(engine: &Engine, mut found: Vec<FoundSession>) -> Vec<FoundSession> {
     if found.len() < 2 {
         return found;
@@ -285,13 +285,14 @@ fn session_by_id(engine: &Engine, id: &str, agent: Option<&str>) -> Result<Found
         .map_err(|error| error.at(id, None))
 }
 
-/// Without a name: the calling agent's session, else the newest here; else the newest anywhere are listed.
+/// The session if none is named: the calling agent's, else the newest here. Otherwise the error lists the
+/// newest elsewhere.
 pub(crate) fn default_session(engine: &Engine, agent: Option<&str>) -> Result<FoundSession> {
     let inside = engine.config.agents.inside.map(|it| it.name());
     if inside.is_some() && agent.is_none_or(|it| inside == Some(it)) {
         match named_session(engine, "current", agent) {
             Ok(found) => return Ok(found),
-            // Not the newest of several, which may be another one's.
+            // The newest of several may belong to another caller.
             Err(error) if error.kind() == ErrorKind::Ambiguous => return Err(error),
             Err(_) => {}
         }
@@ -316,7 +317,7 @@ fn named_agent(name: &str) -> Result<AgentRef> {
     agents::named(name).ok_or_else(|| Error::unknown("an agent", agents::ALL.map(agents::Agent::name), name))
 }
 
-/// The one session, or a list of what could be meant and nothing done.
+/// The only session, or an error that lists the candidates.
 fn exactly_one(mut found: Vec<FoundSession>, none: &str) -> Result<FoundSession> {
     match found.len() {
         0 => Err(Error::new(ErrorKind::Input, none)),
@@ -344,8 +345,9 @@ fn session_lines(found: &[FoundSession]) -> String {
     found.iter().map(line).collect()
 }
 
-/// Whether a session may report usage: every format's key for it begins with `usage` or ends with `tokens`. Stops at
-/// the first, which is mostly in the first reply. A session without any need not be read twice.
+/// Whether a session may report usage: every format's key for it begins with `usage` or ends with `tokens`.
+/// Stops at the first match, mostly in the first reply. A session without one is read whole at once, not
+/// scanned first.
 fn may_report_usage(source: &dyn Source) -> Result<bool> {
     const NAMES: [&[u8]; 2] = [b"\"usage", b"tokens\""];
     const BLOCK: u64 = 1 << 16;

@@ -1,9 +1,8 @@
-//! What a caller can ask for: one struct for the command line, MCP, the library, and what is kept between two calls.
+//! A caller's options: one struct for the command line, MCP, the library, and what is kept between two calls.
 //!
-//! A new option is a field with its attributes, and its use. The doc comment is the command line's help; the
-//! description in
-//! `schemars` is what a model pays for in every request, and is left empty where the name says enough. What MCP does
-//! not offer has `schemars(skip)`.
+//! To add an option, add a field with its attributes, and use it. The doc comment is the help text of the
+//! command line. The `schemars` description costs a model tokens in every request, so it is empty where the
+//! name says enough. `schemars(skip)` hides an option from MCP.
 
 use std::fmt;
 use std::str::FromStr;
@@ -65,7 +64,7 @@ impl fmt::Display for Amount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tokens(tokens) => write!(f, "{tokens}"),
-            // `1` would be a token.
+            // `1` would be read back as one token.
             Self::Share(1.0) => f.write_str("100%"),
             Self::Share(share) => write!(f, "{share}"),
         }
@@ -102,7 +101,7 @@ const CAUSES: [(&str, &str); 3] = [
     ("overflow", "The model refused the input as too long"),
 ];
 
-/// One of these values, read by the name that it has in JSON.
+/// Parses one of these values by its name in JSON.
 fn one_of<T>(values: &'static [(&str, &str)]) -> impl TypedValueParser<Value = T>
 where
     T: serde::de::DeserializeOwned + Clone + Send + Sync + 'static,
@@ -206,12 +205,12 @@ pub struct PruneOptions {
     pub only: Vec<String>,
 }
 
-/// What is to be done with a result.
+/// Where a result goes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum To {
     #[default]
     Plan,
-    /// A file of that path; in the session's own format, or as the messages that were asked for.
+    /// A file at that path, in the session's own format or as messages of [`Ask::messages_as`].
     File(std::path::PathBuf),
     Bytes,
     /// The session itself, so that its agent resumes from it.
@@ -219,8 +218,8 @@ pub enum To {
     Agent(crate::agents::AgentRef),
 }
 
-/// What a caller asks for. Between the two calls of a summary that the calling agent's model writes, and from a preview
-/// to what applies it, it is kept as JSON: all that decides about the result.
+/// A caller's request: everything that decides the result. Stored as JSON between the two calls of a host-run
+/// summary, and from a preview until it is applied.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Ask {
     pub profile: Profile,
@@ -229,20 +228,20 @@ pub struct Ask {
     pub prune: PruneOptions,
     /// Plain messages of this API instead of the session's own format.
     pub messages_as: Option<Format>,
-    /// Tokens of what is about to be sent besides.
+    /// Tokens that the caller is about to send in addition.
     pub next: Option<u64>,
     pub to: To,
     #[serde(skip)]
     pub writer: Writer,
 }
 
-/// Who writes the summary and who watches. Never kept: it holds for this call alone.
+/// Who writes the summary and who watches. Never stored: valid for this call only.
 #[derive(Debug, Clone, Default)]
 pub struct Writer {
     /// A summary that is written already: no model is asked for one.
     pub written: Option<String>,
     pub summarizer: Choice,
-    /// True if the user is the caller and may name any provider; otherwise only configured providers are allowed.
+    /// True if the user is the caller and may name any provider; otherwise only configured ones are allowed.
     pub trusted: bool,
     /// The provider's model and address, where the call names them.
     pub endpoint: Override,
@@ -250,17 +249,18 @@ pub struct Writer {
     pub dry: bool,
     /// Receives progress while a model writes.
     pub watch: Watch,
-    /// The calling client's own model, where it can be asked right away: then [`Choice::Host`] needs no second call.
+    /// MCP sampling: the calling client's model can be asked directly, so that [`Choice::Host`] needs no
+    /// second call.
     pub sampling: Option<Sampling>,
     /// Lets the user change the summary before it is used.
     pub edit: Option<Edit>,
 }
 
-/// Gets a summary and gives back what the user made of it.
+/// Lets the user edit a summary.
 #[derive(Clone)]
 pub struct Edit(pub Arc<Editor>);
 
-/// Opens a text and gives back what became of it.
+/// Takes a text and returns the edited one.
 pub type Editor = dyn Fn(&str) -> Result<String> + Send + Sync;
 
 impl fmt::Debug for Edit {
@@ -270,7 +270,7 @@ impl fmt::Debug for Edit {
 }
 
 impl Ask {
-    /// By this profile, with nothing else asked for.
+    /// A request for this profile with default options.
     pub fn new(profile: Profile) -> Self {
         Self {
             profile,

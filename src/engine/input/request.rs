@@ -1,5 +1,5 @@
-//! What a plan is made from besides the history: what was asked for, the moment, and what earlier compactions left,
-//! which are stored summaries and failures in a row.
+//! What a plan is made from besides the history: the request, the moment, and what earlier compactions stored
+//! (summaries, consecutive failures).
 
 use std::path::PathBuf;
 
@@ -12,18 +12,18 @@ use compaction::profile::Pass;
 use history::History;
 use history::error::{Error, ErrorKind, Result};
 
-/// How a reader gets an original back, in a shell or by the tool of the same name.
+/// How a placeholder tells a reader to get the original: a shell command, or the tool of the same name.
 const RECALL: &str = "epitome recall {handle}";
 
 #[derive(serde::Serialize, serde::Deserialize)]
 struct StoredSnapshot {
     text: String,
     covers: usize,
-    /// Of the messages that it covers; a number that JSON would round.
+    /// Digest of the covered messages; a string, since JSON would round the number.
     digest: String,
 }
 
-/// The ask; where it obeys the profile's own trigger, with the agent's own settings applied to the profile.
+/// The ask. With `auto`, the agent's own settings are applied to its profile.
 pub(crate) fn honoured(engine: &Engine, ask: &Ask) -> Ask {
     let mut ask = ask.clone();
     if ask.options.auto {
@@ -36,13 +36,13 @@ pub(crate) fn honoured(engine: &Engine, ask: &Ask) -> Ask {
 fn project_on_disk(engine: &Engine, history: &History, ask: &Ask) -> Option<PathBuf> {
     let project = history.meta.cwd.as_deref().filter(|_| ask.options.files_from_disk)?;
     let project = std::fs::canonicalize(project).ok()?;
-    // Who made the session file must not say which folder of this machine is read.
+    // A session file may come from anywhere: it must not choose which folder of this machine is read.
     let here = std::fs::canonicalize(&engine.config.agents.cwd).ok()?;
     here.starts_with(&project).then_some(project)
 }
 
-/// The newest stored summary of a session, if the session still begins with what it covers, and nothing is asked
-/// for that it would not say.
+/// The stored summary of a session, if the session still begins with the messages it covers and nothing is
+/// asked for (pins, focus, edit) that it would miss.
 fn snapshot(engine: &Engine, history: &History, ask: &Ask) -> Option<(String, usize)> {
     let wanted = |it: &Pass| matches!(it, Pass::Summarize(it) if it.snapshot.is_some());
     let asked = !ask.options.pin.is_empty() || ask.options.focus.is_some() || ask.writer.edit.is_some();
@@ -57,8 +57,8 @@ fn snapshot(engine: &Engine, history: &History, ask: &Ask) -> Option<(String, us
     same.then_some((stored.text, stored.covers))
 }
 
-/// Keeps a summary of the first messages of a session, so that a later compaction can use it: each that a model
-/// wrote or the user edited is kept.
+/// Stores a summary of a session's first `covers` messages for a later compaction. Called for each summary
+/// that a model wrote or the user edited.
 ///
 /// # Errors
 ///
@@ -72,20 +72,20 @@ pub fn keep_snapshot(engine: &Engine, history: &History, covers: usize, text: &s
         return Err(Error::new(ErrorKind::Arguments, what));
     };
     let digest = compaction::plan::prefix_of(prefix).digest.to_string();
-    // A model may repeat a secret from elsewhere in its context, a user may write one.
+    // A model may repeat a secret from elsewhere in its context, and a user may type one.
     let stored = StoredSnapshot { text: engine.config.redactor.redact(text), covers, digest };
     let value = history::json::compact(&stored);
     engine.store.mark(&engine.scope(history), &SessionMark::Snapshot.of(session), &value, engine.now)
 }
 
-/// Compactions of a session that ran by themselves and failed in a row.
+/// Consecutive failures of a session's automatic compactions.
 fn failures(engine: &Engine, history: &History) -> u32 {
     let Some(session) = history.meta.session.as_deref() else { return 0 };
     let mark = engine.store.marked(&engine.scope(history), &SessionMark::Failed.of(session)).ok().flatten();
     mark.and_then(|it| it.value.parse().ok()).unwrap_or(0)
 }
 
-/// Counts failures of automatic compactions: one more, or back to none.
+/// Counts a failed automatic compaction, or resets the count.
 pub(crate) fn count_failure(engine: &Engine, history: &History, failed: bool) -> Result<()> {
     let Some(session) = history.meta.session.as_deref() else { return Ok(()) };
     let (scope, name) = (engine.scope(history), SessionMark::Failed.of(session));
@@ -96,13 +96,13 @@ pub(crate) fn count_failure(engine: &Engine, history: &History, failed: bool) ->
     }
 }
 
-/// A mark that counts, after one more.
+/// A counting mark, incremented.
 pub(crate) fn one_more(old: Option<Mark>, at: i64) -> Mark {
     let count = old.and_then(|it| it.value.parse::<u32>().ok()).unwrap_or(0);
     Mark { value: count.saturating_add(1).to_string(), at }
 }
 
-/// Calls `with` with the request of a plan that compacts, and its moment; what it borrows lives as long as the call.
+/// Calls `with` with the plan's request and moment. A callback, because the request borrows local values.
 pub(crate) fn with_request<T>(
     engine: &Engine,
     measured: &Measured<'_>,

@@ -1,5 +1,5 @@
-//! Values as users and models write them: a number as a text, a list as one text, 200k for 200000. An error says what was
-//! expected and what was found.
+//! Values as users and models write them: a number as a string, a list as one string, 200k for 200000. An
+//! error says what was expected and what was found.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use sessions::derive;
 
-/// A moment in milliseconds since 1970: `90d` and `12w` ago, a day (`2026-01-31`, UTC), or a time (RFC 3339).
+/// A time in milliseconds since 1970: an age (`90d`, `12w`), a day (`2026-01-31`, UTC) or RFC 3339.
 pub fn timestamp(text: &str, now: i64) -> Option<i64> {
     const DAY: i64 = 24 * 60 * 60 * 1_000;
     let age = |unit: char, days: i64| {
@@ -20,7 +20,7 @@ pub fn timestamp(text: &str, now: i64) -> Option<i64> {
     age('d', 1).or_else(|| age('w', 7)).or_else(|| derive::parse_time(text)).or_else(day)
 }
 
-/// A text; a number counts as one. Empty is not given.
+/// A string, or a number as one. `None` if blank.
 pub(crate) fn text(json: &str) -> Result<Option<String>, String> {
     let text = if json.starts_with('"') {
         decoded(json).ok_or_else(|| wrong("a text", json))?
@@ -32,7 +32,7 @@ pub(crate) fn text(json: &str) -> Result<Option<String>, String> {
     Ok(Some(text).filter(|it| !it.trim().is_empty()))
 }
 
-/// A whole number, also as a text.
+/// A whole number, also as a string.
 pub(crate) fn number(json: &str) -> Result<Option<u64>, String> {
     let text = json.trim_matches('"').trim();
     if text.is_empty() {
@@ -42,7 +42,7 @@ pub(crate) fn number(json: &str) -> Result<Option<u64>, String> {
     whole.parse().map(Some).map_err(|_| wrong("a whole number", json))
 }
 
-/// Yes or no, also as a text.
+/// A boolean, also as a string.
 fn flag(json: &str) -> Result<bool, String> {
     match json.trim_matches('"') {
         "true" => Ok(true),
@@ -51,7 +51,7 @@ fn flag(json: &str) -> Result<bool, String> {
     }
 }
 
-/// A list of texts. A single text counts as one too: read as JSON if it is a list there, else split at commas if `split`.
+/// A list of strings. A single string is read as a JSON array if it is one, else split at commas if `split`.
 fn texts(json: &str, split: bool) -> Result<Vec<String>, String> {
     if json.starts_with('[') {
         return listed(json).ok_or_else(|| wrong("a list of texts", json));
@@ -65,7 +65,7 @@ fn texts(json: &str, split: bool) -> Result<Vec<String>, String> {
     Ok(texts.into_iter().filter(|it| !it.is_empty()).collect())
 }
 
-/// The texts of a JSON array of them.
+/// Parses a JSON array of strings.
 fn listed(json: &str) -> Option<Vec<String>> {
     serde_json::from_str(&history::json::mend(json.trim().as_bytes())).ok()
 }
@@ -95,7 +95,7 @@ pub(crate) fn tokens(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A window has room for something.
+/// Like [`tokens()`], but not 0.
 pub(crate) fn window(text: &str) -> Result<u64, String> {
     match tokens(text)? {
         0 => Err("expected tokens above 0, such as 200000, 200k or 1.5M".to_owned()),
@@ -103,7 +103,7 @@ pub(crate) fn window(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Reads a value by one of the functions above; null is not given.
+/// Reads a value with one of the functions above; null gives the default.
 fn read<'de, D: Deserializer<'de>, T: Default>(
     from: D,
     of: impl FnOnce(&str) -> Result<T, String>,
@@ -119,7 +119,7 @@ fn parsed<T: FromStr<Err: Display>>(json: &str) -> Result<Option<T>, String> {
     text(json)?.map(parse).transpose()
 }
 
-/// What a field's `deserialize_with` names.
+/// Functions for `deserialize_with`.
 pub(crate) mod field {
     use super::{Deserializer, Display, FromStr, read};
 

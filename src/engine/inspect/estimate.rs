@@ -18,11 +18,11 @@ use history::error::Result;
 use history::parallel;
 use history::{Message, Part};
 
-/// Percent of the usable window from which compacting soon is advised.
+/// Percent of the window from which compacting soon is advised.
 const SOON: f64 = 70.0;
-/// The same where the provider's cache has expired; percent.
+/// The same once the provider's cache has expired; percent.
 pub(crate) const SOON_IF_EXPIRED: f64 = 50.0;
-/// Percent from which compacting now is advised.
+/// Percent of the window from which compacting now is advised.
 const NOW: f64 = 80.0;
 
 /// Whether the profile would compact a session by itself now.
@@ -33,7 +33,7 @@ pub fn due(engine: &Engine, opened: &Opened, ask: &Ask) -> plan::Verdict {
     Verdict { reason: engine.hinted(verdict.reason, verdict.hint), hint: None, ..verdict }
 }
 
-/// How full the context of a session is. `next`: tokens that are about to come.
+/// How full the context of a session is. `next`: tokens about to be added.
 ///
 /// # Errors
 ///
@@ -115,7 +115,7 @@ fn past(it: &sessions::PastCompaction) -> PastInfo {
 const LARGEST: usize = 10;
 
 fn largest(measured: &Measured<'_>) -> Vec<Large> {
-    // Of parts of one message and one size the first.
+    // Equal sizes stay in the order of the history.
     let order = |it: &(u64, usize, usize, &Part)| (std::cmp::Reverse(it.0), it.1, it.2);
     let first = |out: &mut Vec<_>| {
         out.sort_unstable_by_key(order);
@@ -128,7 +128,7 @@ fn largest(measured: &Measured<'_>) -> Vec<Large> {
                 for (place, part) in message.parts.iter().enumerate() {
                     out.push((measured.counter.part(part), from + index, place, part));
                 }
-                // All but the largest are dropped now and then, so that few are held.
+                // Drop all but the largest now and then, to bound memory.
                 if out.len() > 100 * LARGEST {
                     first(&mut out);
                 }

@@ -1,4 +1,4 @@
-//! Verbs that only look.
+//! Read-only verbs.
 
 pub(super) mod estimate;
 #[cfg(feature = "parquet")]

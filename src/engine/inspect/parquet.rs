@@ -1,4 +1,4 @@
-//! A table as a Parquet file: written a row group at a time, put in place when it is whole.
+//! A table as a Parquet file, written one row group at a time and renamed into place when complete.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,11 +14,11 @@ use serde_json::Value;
 
 use history::error::{Error, ErrorKind, Result};
 
-/// Rows of a group, and bytes of their texts: what is held in memory until it is written.
+/// Maximum rows of a group, and bytes of their texts: a group is held in memory until it is written.
 const ROWS: usize = 20_000;
 const BYTES: usize = 4 << 20;
 
-/// What a column holds; any may be absent.
+/// The type of a column; any cell may be null.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ColumnType {
     Int,
@@ -32,10 +32,10 @@ pub(crate) type Columns = &'static [(&'static str, ColumnType)];
 
 pub(crate) struct Table {
     path: PathBuf,
-    /// Where it is written, beside its place.
+    /// Temporary file in the same directory.
     beside: PathBuf,
     columns: Columns,
-    /// Nothing once it is put in place.
+    /// `None` once finished.
     writer: Option<SerializedFileWriter<fs::File>>,
     rows: Vec<Vec<Value>>,
     bytes: usize,
@@ -55,7 +55,7 @@ impl Table {
         Ok(Self { path, beside, columns, writer: Some(writer), rows: Vec::new(), bytes: 0, written: 0 })
     }
 
-    /// Adds a row: its cells by their columns' names, also out of what is `known` of several rows.
+    /// Adds a row. Cells are looked up by column name in `row`, then in `known`, which several rows share.
     pub(crate) fn push(&mut self, known: &Value, row: &Value) -> Result<()> {
         let cell = |name| row.get(name).or_else(|| known.get(name)).cloned().unwrap_or_default();
         let row: Vec<Value> = self.columns.iter().map(|(name, _)| cell(*name)).collect();
@@ -73,7 +73,7 @@ impl Table {
         Ok(())
     }
 
-    /// Puts it in place; how many rows it has.
+    /// Renames the file into place; returns its number of rows.
     pub(crate) fn finish(mut self) -> Result<u64> {
         self.flush()?;
         let Some(mut writer) = self.writer.take() else { return Ok(self.written) };
@@ -90,7 +90,7 @@ impl Table {
 
 impl Drop for Table {
     fn drop(&mut self) {
-        // Once it is in place there is none of that name.
+        // After `finish` the temporary file no longer exists.
         let _ = fs::remove_file(&self.beside);
     }
 }
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(rows[ROWS].get_long(0).unwrap(), ROWS as i64);
         assert_eq!(rows[ROWS].get_string(3).unwrap(), &format!("line {ROWS} ü"));
         assert!(rows[1].get_string(3).is_err() && rows[ROWS + 5].get_long(0).is_err());
-        // One that is given up leaves what was there.
+        // A table that is dropped unfinished leaves the old file in place.
         let before = fs::read(&path).unwrap();
         let mut again = Table::create(&path, COLUMNS).unwrap();
         again.push(&Value::Null, &Value::Null).unwrap();

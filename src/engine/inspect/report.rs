@@ -1,4 +1,4 @@
-//! The values of a session's page.
+//! The values shown on a session's page.
 
 use std::collections::HashMap;
 
@@ -11,10 +11,10 @@ use history::{History, Kind, Message, Part, Role};
 use score::{self, Class};
 use tokens::TokenCounter;
 
-/// Characters of a message that are given to the page.
+/// Characters shown of each part; after as many in total, the message's other parts are left out.
 const LONG: usize = 4_000;
 
-/// What a page of a session shows: its context now, and what a compaction would make of it. Nothing is changed.
+/// A session's page: its context now, and what a compaction would make of it. Nothing is changed.
 ///
 /// # Errors
 ///
@@ -96,14 +96,14 @@ fn mark(it: &sessions::PastCompaction) -> TimelineMark {
         (None, _) => "compacted".to_owned(),
     };
     let message = it.message.unwrap_or(0);
-    // The agent's own summary or what it puts around it stands first in what is live.
+    // Only the compaction that the live history begins with: the agent's summary is among its first messages.
     let past = it.tokens_before.filter(|_| message < 4).map(|before| (before, it.tokens_after));
     TimelineMark { message, what, past }
 }
 
-/// Stretches of messages whose outputs were cleared before, each from its first on.
+/// One mark for each stretch of messages with cleared outputs, at its first message.
 fn prunes(history: &History) -> Vec<TimelineMark> {
-    /// Messages without cleared outputs that may lie within a stretch.
+    /// Maximum distance, in messages, between cleared outputs of one stretch.
     const GAP: usize = 12;
     let cleared = |it: &Message| it.outputs().filter(|it| it.cleared).count();
     let mut stretches: Vec<(usize, usize, usize)> = Vec::new();

@@ -1,4 +1,4 @@
-//! What a session's requests cost, what the next one will, and whether a compaction pays.
+//! What a session's requests cost, what the next one will cost, and whether a compaction pays.
 
 use std::collections::BTreeMap;
 
@@ -24,20 +24,20 @@ use tokens::Categories;
 const DEAREST: usize = 10;
 /// Newest requests over which the growth of the context is averaged.
 const RECENT: usize = 10;
-/// Tokens below which a context is not worth a compaction.
+/// Minimum tokens that a compaction must save to be listed.
 const WORTH: u64 = 20_000;
 
-/// What is known of the messages after a change, in tokens.
+/// The messages after a change, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct AfterChange {
     pub(crate) tokens: u64,
-    /// Those before the first that changes.
+    /// Tokens of the messages before the first changed one.
     pub(crate) prefix: u64,
     /// US dollars that the change itself costs.
     pub(crate) asked: f64,
 }
 
-/// The next requests of a session, and the price of its model.
+/// A forecast of a session's next requests, and the price of its model.
 struct Ahead<'a> {
     forecast: Forecast,
     sizes: ForecastSizes,
@@ -45,7 +45,7 @@ struct Ahead<'a> {
     requests_a_turn: f64,
 }
 
-/// What a session cost, request by request as its provider reported them, and what it would have cost compacted.
+/// What a session cost, by the usage that its provider reported, and what it would have cost compacted.
 ///
 /// # Errors
 ///
@@ -107,7 +107,8 @@ pub fn cost_of(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<CostAnswer
     })
 }
 
-/// Divides the input of each request since the last compaction among what it carried.
+/// Attributes the input of each request since the last compaction to the categories of content that it
+/// carried.
 fn by_content(engine: &Engine, measured: &Measured<'_>) -> Vec<ContentSpent> {
     let (history, counter) = (measured.history, &measured.counter);
     let mut carried = Categories { system: counter.overhead(), ..Categories::default() };
@@ -171,8 +172,8 @@ fn moments(engine: &Engine, requests: &Requests, measured: &Measured<'_>, ask: &
     out
 }
 
-/// The next requests of a session, where its provider reported usage and its model's cache rule is known. Without
-/// `after` a compaction leaves what the profile's budget says.
+/// Forecasts a session's next requests, if its provider reported usage and its model's cache rule is known.
+/// Without `after`, assumes that a compaction leaves what the profile's budget says.
 fn ahead<'a>(
     engine: &'a Engine,
     measured: &Measured<'_>,
@@ -242,7 +243,7 @@ pub(crate) fn next_cost(
     out
 }
 
-/// What a profile keeps, where it says so by a budget.
+/// What a profile keeps, if it defines that by a budget.
 pub(crate) fn remainder(profile: &Profile, overhead: u64) -> Option<Remainder> {
     match &profile.summarize()?.keep {
         Keep::Budget(it) => {

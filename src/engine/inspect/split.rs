@@ -56,7 +56,7 @@ pub fn split(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<SplitAnswer>
     })
 }
 
-/// What becomes of the messages, as ranges of one fate.
+/// What becomes of the messages, as ranges with the same fate.
 fn ranges(kept: &[bool], summarized: Option<&Range<usize>>) -> Vec<RangeInfo> {
     let mut ranges: Vec<RangeInfo> = Vec::new();
     for (index, kept) in kept.iter().enumerate() {

@@ -1,5 +1,6 @@
-//! How full a session is, what a compaction would leave, and whether the provider's cache is warm, fast enough for a
-//! status line: from what the agent says, and at most the two ends of the session's file. The archive is not opened.
+//! How full a session is, what a compaction would leave, and whether the provider's cache is warm. Fast
+//! enough for a status line: reads what the agent passes and at most the two ends of the session's file, not
+//! the archive.
 
 use std::path::Path;
 
@@ -18,7 +19,7 @@ use sessions::derive::time;
 use sessions::requests::{live, requests};
 use sessions::{MemorySource, Session, Source};
 
-/// Bytes at either end of a session's file that are read.
+/// Maximum bytes read at each end of a session's file.
 const END: u64 = 256 << 10;
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
@@ -61,7 +62,7 @@ struct FileEnds {
     warm_until: Option<i64>,
 }
 
-/// The status of the session that an agent names; nothing where its context or its window is not known. `now`:
+/// The status of the session that an agent names; `None` if its context or its window is unknown. `now`:
 /// milliseconds since 1970.
 pub fn status_line(config: &Config, input: &StatusInput, now: i64) -> Option<StatusLine> {
     let ends = input.path.as_deref().and_then(|it| ends(it, input.context.is_none())).unwrap_or_default();
@@ -95,7 +96,7 @@ pub fn status_line(config: &Config, input: &StatusInput, now: i64) -> Option<Sta
     })
 }
 
-/// Reads the beginning of a session's file, and its end where `whole` is wanted.
+/// Reads the beginning of a session's file, and with `whole` its end.
 fn ends(path: &Path, whole: bool) -> Option<FileEnds> {
     let file = File::open(path).ok()?;
     let len = file.len();
@@ -106,7 +107,7 @@ fn ends(path: &Path, whole: bool) -> Option<FileEnds> {
         let first = requests(&head, &session).ok()?.all.into_iter().find(|it| !it.side)?;
         Some((session.format, first.usage.sent()))
     };
-    // Mostly the first request stands near the beginning.
+    // Try a short piece first: the first request is mostly near the beginning.
     let (format, first) = [END / 8, END].into_iter().find_map(first)?;
     let mut out = FileEnds { first: Some(first), ..FileEnds::default() };
     if whole {

@@ -1,4 +1,4 @@
-//! Sessions as tables, for programs that ask about many of them. No text of a session is in them.
+//! Sessions as tables, for programs that ask about many of them. They hold no text of a session.
 
 use std::path::Path;
 
@@ -85,10 +85,11 @@ struct Tables {
     tokens: Table,
 }
 
-/// Compactions of a session that are listed, at most.
+/// Maximum compactions listed per session.
 const MOST: u32 = 1_000;
 
-/// Writes `sessions`, `messages`, `compactions`, `facts` and `tokens` of these sessions into a folder, which is made.
+/// Writes `sessions`, `messages`, `compactions`, `facts` and `tokens` of these sessions into `folder`,
+/// creating it.
 ///
 /// # Errors
 ///
@@ -129,7 +130,7 @@ pub fn tables(engine: &Engine, found: &[FoundSession], folder: &Path) -> Result<
     })
 }
 
-/// `known`: what is known of the session before it is read; each row names it.
+/// `known`: the columns known without reading the session, for all its rows.
 fn put_session(
     engine: &Engine,
     tables: &mut Tables,
@@ -178,7 +179,7 @@ fn put_session(
     Ok(())
 }
 
-/// Ours, as the archive has them.
+/// Epitome's own compactions, from the archive.
 fn put_compactions(tables: &mut Tables, known: &Value, made: Vec<Compaction>) -> Result<()> {
     for Compaction { handle, at, about, applied, .. } in made {
         let compaction = json!({

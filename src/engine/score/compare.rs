@@ -75,11 +75,11 @@ fn row(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<CompareRow> {
     })
 }
 
-/// Results whose sizes differ by less than one in this many of the session's tokens count as equal.
+/// Sizes that differ by less than one in this many of the session's tokens count as equal.
 const TOLD_APART: u64 = 200;
 
 impl CompareRow {
-    /// Whether another row says the same of the result, to the eye.
+    /// Whether another row shows practically the same result.
     fn repeats(&self, other: &Self) -> bool {
         let said = |it: &Self| (it.status, it.split, it.pruned, it.messages_after, it.kept, it.lost);
         let apart = self.tokens_after.abs_diff(other.tokens_after) * TOLD_APART > self.tokens_before;
@@ -87,7 +87,7 @@ impl CompareRow {
     }
 }
 
-/// Why two profiles give the same result here although they differ, and in what they do.
+/// A sentence that says in what two profiles with the same result differ.
 fn difference(one: &Profile, other: &Profile, tokens: u64) -> String {
     let parts = [
         (one.passes != other.passes, "steps that had nothing to do on this session"),

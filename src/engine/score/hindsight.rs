@@ -1,4 +1,4 @@
-//! Of what an agent used after a cut, what compactions of the part before it still hold.
+//! Hindsight: how much of what an agent used after a cut survives in a compaction of the part before it.
 
 use crate::answers::{HindsightAnswer, HindsightCut, HindsightKind, HindsightWay};
 use crate::engine::score::subject::{Subject, subject};
@@ -13,12 +13,12 @@ use sessions::{MemorySource, Session};
 
 /// Where a session is cut, in percent of its messages.
 const CUT: usize = 60;
-/// Sizes that are compared, in percent of the first part's tokens.
+/// Budgets that are compared, in percent of the first part's tokens.
 pub(crate) const SIZES: [u64; 2] = [5, 10];
 
 /// A session cut in two, with what its second part used of the first.
 pub struct SessionCut {
-    /// Where: `60 %`, `own compaction 1`.
+    /// Where the cut is: `60 %`, `own compaction 1`.
     pub at: String,
     pub subject: Subject,
     pub used: Vec<Used>,
@@ -26,14 +26,14 @@ pub struct SessionCut {
     native: Option<History>,
 }
 
-/// How the part before a cut is made smaller.
+/// A way to compact the part before a cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CompactionWay {
     Profile,
     Baseline(Baseline),
-    /// The facts in the order of the session, each a line, beside the newest messages.
+    /// One line for each fact, in the order of the session, beside the newest messages.
     Ledger,
-    /// As the agent did it then.
+    /// The agent's own compaction at the time.
     Native,
 }
 
@@ -49,8 +49,8 @@ impl CompactionWay {
     }
 }
 
-/// The cuts of a session: at 60 % of its messages, and at each compaction of its agent's own that its file still tells.
-/// Those after which nothing of the first part was used are left out.
+/// The cuts of a session: at 60 % of its messages, and at each compaction of its agent's own that its file
+/// still records. Cuts after which nothing of the first part was used are left out.
 pub fn cuts(engine: &Engine, name: &str, read: &Session, bytes: &[u8], ask: &Ask) -> Vec<SessionCut> {
     let history = &read.history;
     let at = history.cut_at_or_before(history.messages().len() * CUT / 100);
@@ -76,8 +76,9 @@ fn part(history: &History, range: std::ops::Range<usize>) -> History {
     History::numbered(history.messages()[range].to_vec(), history.meta.clone())
 }
 
-/// The history before and after each compaction in a session of lines, read up to the next one. The line of a
-/// compaction is the first with which the session knows one more.
+/// The histories before and after each compaction in a line-based session; the second extends to the next
+/// compaction. A compaction's line is found by bisection: the first with which the session has one compaction
+/// more.
 fn own_compactions(name: &str, bytes: &[u8]) -> Vec<(History, History)> {
     let ends: Vec<usize> = memchr::memchr_iter(b'\n', bytes).map(|it| it + 1).collect();
     let read = |lines: usize| {
@@ -99,8 +100,8 @@ fn own_compactions(name: &str, bytes: &[u8]) -> Vec<(History, History)> {
     places.iter().zip(until).filter_map(|(at, until)| Some((history(*at)?, history(until)?))).collect()
 }
 
-/// How many messages of a compacted history the compaction made or kept; nothing if no summary that can be read is in
-/// it, or nothing follows.
+/// How many messages at the start of a compacted history the compaction made or kept. `None` if there is no
+/// readable summary or no message after them.
 fn end_of_summary(before: &History, after: &History) -> Option<usize> {
     let messages = after.messages();
     let summary = messages.iter().rposition(|it| it.kind == Kind::Summary && !it.plain().is_empty())?;
@@ -116,8 +117,8 @@ fn end_of_summary(before: &History, after: &History) -> Option<usize> {
     (end < messages.len() && !before.messages().is_empty()).then_some(end)
 }
 
-/// What one way leaves of the part before a cut, and what of the things used is there. `size` in tokens; nothing for
-/// the way's own. Nothing if nothing is made of it.
+/// Compacts the part before a cut in one way, and scores what that still holds of what was used later. `size`
+/// in tokens; `None` for the way's own. Returns `None` if the way gives no result.
 pub fn evaluate_way(
     engine: &Engine,
     cut: &SessionCut,
@@ -149,7 +150,7 @@ pub fn evaluate_way(
     })
 }
 
-/// What of a session's own later needs each way would have kept, at each of its cuts.
+/// What each way would have kept of what the session used later, at each of its cuts.
 pub fn hindsight(engine: &Engine, opened: &Opened, ask: &Ask) -> HindsightAnswer {
     let bytes = opened.source.whole().unwrap_or_default();
     let name = opened.path.as_ref().map(|it| it.display().to_string()).unwrap_or_default();
@@ -182,7 +183,7 @@ pub fn hindsight(engine: &Engine, opened: &Opened, ask: &Ask) -> HindsightAnswer
     HindsightAnswer { session: session_info(opened), cuts: cuts.iter().map(told).collect() }
 }
 
-/// What is compared at each size.
+/// The ways that are compared at each size.
 pub(crate) const WAYS: [CompactionWay; 4] = [
     CompactionWay::Profile,
     CompactionWay::Ledger,

@@ -1,4 +1,4 @@
-//! What of a session survived in what was made of it.
+//! Scores what of a session survives in its compacted form.
 
 pub(super) mod compare;
 pub(super) mod hindsight;
@@ -65,7 +65,7 @@ fn truth(it: score::Truth) -> TruthInfo {
     TruthInfo { open: count(it.open), outcomes: count(it.outcomes), rules: count(it.rules), wrong: it.wrong }
 }
 
-/// For each message of a session, whether a handle in `after` that this archive knows brings it back.
+/// For each message of a session, whether a handle in `after` that this archive knows can restore it.
 fn behind_handles(engine: &Engine, before: &Opened, after: &[Message]) -> Vec<bool> {
     let messages = before.session.history.messages();
     let whole = before.source.whole().unwrap_or_default();

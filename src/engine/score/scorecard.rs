@@ -16,7 +16,7 @@ use history::{History, Message};
 use score::{self, Probe, baselines::Baseline, synthetic};
 use sessions::{self, Format, Session, validate};
 
-/// Sessions below are too small to be worth compacting, in tokens.
+/// Sessions with fewer tokens are too small to be worth compacting.
 const SMALL: u64 = 6_000;
 /// Sizes at which ways are compared, in percent of the tokens.
 const PERCENTS: [u64; 3] = [5, 10, 20];
@@ -81,7 +81,8 @@ pub fn scorecard(engine: &Engine, directory: &Path, ask: &Ask, tell: &mut dyn Fn
     Ok(card)
 }
 
-/// What each way holds of what was used later, at all cuts; and beside each compaction of an agent's own, at its size.
+/// What each way keeps of what was used later, at all cuts; and what the profile keeps at the size of each of
+/// the agents' own compactions.
 fn hindsight_card(engine: &Engine, ask: &Ask, cuts: &[(String, SessionCut)]) -> HindsightCard {
     let named = |name: &str, cut: &SessionCut, it: HindsightResult| HindsightResult {
         session: format!("{name}, {}", cut.at),
@@ -158,14 +159,14 @@ pub fn baseline(engine: &Engine, subject: &Subject, way: Baseline, ask: &Ask, pe
     let millis = start.elapsed().as_secs_f64() * 1000.0;
     let probes = subject.known.probes(measured.history);
     let score = score::score_probes(measured.history, probes, &after, &|_| false, &count);
-    // As it is, unmended: our own writers would put calls and outputs right.
+    // Not checked by `validate`: our own writers would mend calls and outputs first.
     let invalid = usize::from(after.messages().first().is_some_and(|it| it.outputs().next().is_some()));
     let tokens = (subject.tokens, score.tokens.after);
     Trial { tokens, budget, invalid, millis, ..Trial::of(&subject.name, &score) }
 }
 
-/// Five compactions in a row, each to `percent` of the whole session's tokens. Nothing if no fact of the first part
-/// still holds at the end, or nothing was compacted.
+/// Five compactions in a row, each to `percent` of the whole session's tokens. `None` if the first part has
+/// no facts, or the first compaction keeps none of them.
 pub fn chained(engine: &Engine, subject: &Subject, ask: &Ask, percent: u64) -> Option<Link> {
     let source = &subject.session.history;
     let ask = ask.with_budget(Amount::Tokens(subject.tokens * percent / 100));

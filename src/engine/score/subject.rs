@@ -5,7 +5,7 @@ use crate::engine::input::measured::Measured;
 use crate::engine::{Ask, Engine, input::measured};
 use sessions::Session;
 
-/// A handle of the usual length stands in the first line, as if the session were archived.
+/// A placeholder of a handle's length for the summary's first line: nothing is archived.
 pub(crate) const HANDLE: &str = "0000000000";
 
 /// A session that is compacted many times, read once.
@@ -28,7 +28,6 @@ impl Subject {
     }
 }
 
-/// A session to try ways on.
 pub fn subject(engine: &Engine, name: impl Into<String>, session: Session, ask: &Ask) -> Subject {
     let tokens = measured::measure(engine, &session, ask).tokens;
     Subject { name: name.into(), tokens, session, known: HistoryFacts::default() }

@@ -1,4 +1,4 @@
-//! From an agent's compaction event to the answer in its own shape.
+//! Answers an agent's compaction event in that agent's own format.
 
 use serde_json::Value;
 
@@ -7,22 +7,22 @@ use crate::engine::{Engine, Opened, SessionRef, archive, input::caller, input::o
 use history::error::Result;
 use history::verbatim::Prompts;
 
-/// What was answered, for the log.
+/// The reply to an agent, with what the seat log records.
 pub struct SeatAnswer {
     pub reply: Value,
     /// The session, where it is known.
     pub session: Option<String>,
     /// Tokens of the messages, before and after.
     pub tokens: (u64, u64),
-    /// Of the archived original.
+    /// Handle of the archived original.
     pub handle: Option<String>,
 }
 
-/// Answers an agent that compacts. Nothing if it did not ask for it.
+/// Answers an agent that compacts. `None` if the event does not ask for a compaction.
 ///
 /// # Errors
 ///
-/// As for [`seat`](crate::engine::seat), and an event that is not of the form the agent is known to send.
+/// As for [`seat`](crate::engine::seat), or an event in another form than the agent is known to send.
 pub fn seat_event(engine: &Engine, client: &dyn Seat, event: &Value) -> Result<Option<SeatAnswer>> {
     let config = &engine.config;
     let around = Around {

@@ -1,6 +1,6 @@
-//! What happens at an agent's hooks: the caller is noted, originals are archived before the agent compacts, what must
-//! survive joins its compaction prompt, what its summary left out is added once, and a reminder is given when the
-//! context crosses the threshold.
+//! Handles an agent's hooks: notes the caller, archives the original before the agent compacts, adds what
+//! must survive to the compaction prompt, adds once what the summary left out, and reminds when the context
+//! crosses a threshold.
 
 use crate::agents::hooks::{self, AfterCompaction, HookEvent, HookMoment};
 use crate::answers::NextCost;
@@ -27,7 +27,7 @@ const REMIND: f64 = 0.8;
 const REARM: f64 = 0.6;
 /// Minimum milliseconds between two reminders: 10 minutes.
 const REMIND_AGAIN_MS: i64 = 600_000;
-/// Milliseconds after a compaction within which an agent runs its hooks.
+/// Milliseconds after a compaction of ours within which an agent runs its hooks.
 const SEATED_LATELY_MS: i64 = 60_000;
 /// Value of the reminder's mark once the context is small again.
 const ARMED: &str = "armed";
@@ -91,7 +91,7 @@ fn hook_session(engine: &Engine, event: &HookEvent) -> Result<Opened> {
     open::open(engine, &SessionRef::Named(name), None, Some(event.agent.name()))
 }
 
-/// Archives a session as it is, and notes under which handle; the same again is stored once.
+/// Archives a session as it is, and notes its handle.
 fn keep_original(engine: &Engine, opened: &Opened, scope: &Scope) -> Result<()> {
     let handle = archive::keep(engine, opened)?;
     if let Some(id) = &opened.session.history.meta.session {
@@ -113,7 +113,8 @@ fn before_compaction(engine: &Engine, event: &HookEvent, scope: &Scope) -> Resul
     ];
     let mut text = memories::pins_and_facts(engine, history, &sections, PINNED - 40, None)?;
     if event.agent.info().hooks.wants_sections {
-        // It has no files for its instructions to be taken from: the sections, and what the profile recalls.
+        // This agent reads no instruction files: the prompt gets the profile's sections and recalled memories
+        // too.
         text = [profile_template(engine), recalled_memories(engine, history)?, text]
             .into_iter()
             .filter(|it| !it.trim().is_empty())
@@ -136,7 +137,7 @@ fn profile_template(engine: &Engine) -> String {
     format!("Use these sections:\n{}", titles.join("\n"))
 }
 
-/// What the configured profile gives a summary of the project's memories.
+/// The project's memories that the configured profile adds to a summary.
 fn recalled_memories(engine: &Engine, history: &History) -> Result<String> {
     let ask = Ask::new(engine.config.default_profile()?);
     let lines: Vec<String> =
@@ -144,8 +145,8 @@ fn recalled_memories(engine: &Engine, history: &History) -> Result<String> {
     Ok(if lines.is_empty() { String::new() } else { format!("Known of the project:\n{}", lines.join("\n")) })
 }
 
-/// A session goes on after the agent compacted it. Where the summary is written by now, what it left out is added;
-/// where it is not, what it would be worst to lose.
+/// The text for a session that continues after the agent's compaction: what the summary left out or, for an
+/// agent that has no summary yet at that moment, what would be worst to lose.
 fn after_compaction(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<String> {
     let opened = hook_session(engine, event)?;
     let history = &opened.session.history;
@@ -195,7 +196,7 @@ fn note_compaction(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<
     {
         let after = vec![Message::text(Role::User, Kind::Summary, Text::new(summary))];
         let text = missing(&before, &History::new(after, before.meta.clone()));
-        // The facts are the session's own words; what lies in the store must not hold its secrets.
+        // These facts quote the session, and the store must not hold its secrets.
         let text = engine.config.redactor.redact(&text);
         if !text.is_empty() {
             engine.store.mark(scope, &SessionMark::Missing.of(&event.session), &text, engine.now)?;
@@ -204,10 +205,10 @@ fn note_compaction(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<
     Ok(())
 }
 
-/// Once or more a turn: what a summary left out, once; else the reminder.
+/// Called at least once a turn. Returns what a summary left out (once), else the reminder if it is due.
 fn turn(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<String> {
     let missing = SessionMark::Missing.of(&event.session);
-    // The hooks of parallel tools run at once.
+    // Hooks of parallel tool calls run at the same time: only the one that removes the mark adds the text.
     if let Some(mark) = engine.store.marked(scope, &missing)?
         && engine.store.unmark(scope, &missing)?
     {
@@ -218,7 +219,7 @@ fn turn(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<String> {
     }
     let Some(path) = event.path.as_deref() else { return Ok(String::new()) };
     let Some(reported) = hooks::reported(event.agent, path) else { return Ok(String::new()) };
-    // A context that was reported before the last compaction is gone.
+    // Usage reported before the last compaction is out of date.
     let compacted = engine.store.marked(scope, &SessionMark::Compacted.of(&event.session))?;
     if compacted.is_some_and(|mark| reported.at.is_some_and(|at| at < mark.at)) {
         return Ok(String::new());
@@ -254,8 +255,8 @@ fn turn(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<String> {
     ))
 }
 
-/// Once for each time that the provider's cache expires under a context that is half full: then a compaction loses
-/// nothing of it. Only as a prompt comes in: within a turn nothing expires.
+/// A reminder, once per expiry, that the provider's cache has expired while the context is half full: a
+/// compaction then loses no cache. Only on a prompt: within a turn the cache does not expire.
 fn expiry(engine: &Engine, event: &HookEvent, scope: &Scope, share: f64) -> Result<String> {
     if !event.is_prompt() {
         return Ok(String::new());
@@ -277,7 +278,7 @@ fn expiry(engine: &Engine, event: &HookEvent, scope: &Scope, share: f64) -> Resu
     ))
 }
 
-/// What the next request costs, unless costs are switched off; nothing where no figure can be given.
+/// What the next request costs; `None` if costs are switched off or no figure can be given.
 fn next_cost_at_hook(engine: &Engine, event: &HookEvent) -> Option<NextCost> {
     let opened = engine.config.costs.then(|| hook_session(engine, event).ok()).flatten()?;
     let ask = Ask::new(engine.config.default_profile().ok()?);
@@ -293,7 +294,7 @@ fn prunable(engine: &Engine, event: &HookEvent) -> Option<u64> {
     Some(answer.tokens_before.saturating_sub(answer.tokens_after)).filter(|it| *it > 0)
 }
 
-/// The facts of `before` that `after` does not say, heaviest first, within the bound.
+/// The facts of `before` that `after` does not say, heaviest first, within [`AFTER`] tokens.
 fn missing(before: &History, after: &History) -> String {
     let count = |text: &str| Estimator::O200k.text(text);
     let lost = score::score(before, after, &|_| true, &|_| 0).lost;

@@ -1,4 +1,4 @@
-//! Compaction of the items or messages of a request, as a gateway sees them pass.
+//! Compaction of the items or messages in a request that passes through a gateway.
 
 use crate::agents::{self, gateway};
 use crate::engine::input::open::{open_path, read};
@@ -15,7 +15,7 @@ pub struct ItemsAsk {
     pub items: Vec<u8>,
     /// The API whose items they are.
     pub format: Format,
-    /// The client's id for its session, if it lies on this machine.
+    /// The client's id for its session, if the session is stored on this machine.
     pub thread: Option<String>,
     /// The model that would be asked.
     pub model: Option<String>,
@@ -26,11 +26,11 @@ pub struct ItemsAsk {
 pub struct ItemsDone {
     /// The summary and the end of the conversation as one text.
     pub text: String,
-    /// The same as a JSON array of messages of the API, where it has messages.
+    /// The same as a JSON array of the API's messages; `None` for OpenAI Responses, which has items.
     pub messages: Option<Vec<u8>>,
     /// Tokens of the messages, before and after.
     pub tokens: (u64, u64),
-    /// Of the archived original.
+    /// Handle of the archived original.
     pub handle: Option<String>,
 }
 
@@ -52,7 +52,7 @@ pub fn seat_items(engine: &Engine, ask: ItemsAsk) -> Result<ItemsDone> {
         mark_client_text(it);
     }
     opened.session.history = History::new(messages, Meta { model, ..meta });
-    // The client does not say whether the user or the limit asked.
+    // The request does not say whether the user or the token limit triggered it.
     let seated =
         seat::seat(engine, opened, rollout.as_ref(), &SeatAsk { cause: Cause::Auto, ..SeatAsk::default() })?;
     let text = seated.one_text(ask.prompts);
@@ -79,7 +79,7 @@ fn rollout(engine: &Engine, thread: &str) -> Option<Opened> {
     open_path(&one.path, Some(gateway::AGENT.format())).ok()
 }
 
-/// The history as messages of an API that would accept them.
+/// The history as messages of an API; an error if they break its rules.
 fn valid_messages(history: &History, format: Format) -> Result<Vec<u8>> {
     let (messages, _) = sessions::wire::messages_of(history, Some(format), format);
     match sessions::validate::check(format, &messages).first() {
@@ -88,8 +88,8 @@ fn valid_messages(history: &History, format: Format) -> Result<Vec<u8>> {
     }
 }
 
-/// What the client put into the user's place is not the user's; a summary of ours stands alone, without the words that
-/// the client puts in front of any.
+/// Marks text that the client put into a user message as context, and a summary of ours as a summary, without
+/// the words that the client puts in front.
 fn mark_client_text(message: &mut Message) {
     if message.role != Role::User {
         return;

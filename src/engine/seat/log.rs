@@ -1,5 +1,5 @@
-//! What became of each compaction that an agent asked for: lines of JSON beside the store, since the store may be what
-//! failed.
+//! Log of the compactions that agents asked for: JSON lines in a file beside the store, since the store may
+//! be what failed.
 
 use std::io::Write;
 use std::path::Path;
@@ -23,23 +23,23 @@ pub struct SeatEntry {
     /// Tokens of the messages, before and after.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<(u64, u64)>,
-    /// Of the archived original.
+    /// Handle of the archived original.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handle: Option<String>,
-    /// Why it was left to the agent, if it was.
+    /// Why the compaction was left to the agent, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
 }
 
 impl SeatEntry {
-    /// Of a client that was answered at `at`, so long after this began.
+    /// An entry for a client that was answered at `at`; `begun`: when the process started.
     pub fn new(client: &str, at: i64, begun: Instant) -> Self {
         let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         Self { at, client: client.to_owned(), ms, ..Self::default() }
     }
 }
 
-/// Adds an entry. The agent waits: what goes wrong here is only reported on standard error.
+/// Appends an entry. Errors are only logged, since the agent is waiting.
 pub fn append(folder: &Path, entry: &SeatEntry) {
     let path = folder.join("seat.jsonl");
     let add = || -> std::io::Result<()> {
@@ -61,7 +61,7 @@ pub fn append(folder: &Path, entry: &SeatEntry) {
     }
 }
 
-/// A broken line is no reason to lose the others.
+/// Lossy, so that invalid UTF-8 in one line does not lose the others.
 fn text_of(path: &Path) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&std::fs::read(path)?).into_owned())
 }

@@ -1,7 +1,7 @@
-//! Compaction for an agent that is running: its messages in, the new history out, the original archived first.
+//! Compaction for a running agent: its messages in, the new history out, the original archived first.
 //!
-//! An agent that asks is answered: also where a profile would leave a small context alone. What cannot be archived is
-//! not answered; the caller then leaves the agent to its own compaction.
+//! An agent that asks is answered even where a profile would leave a small context alone. If the original
+//! cannot be archived, there is no answer, and the caller leaves the agent to its own compaction.
 
 pub(super) mod event;
 pub(super) mod hook;
@@ -31,17 +31,17 @@ use sessions::Session;
 
 /// Tokens up to which a context is too small for a plan.
 const SMALL: u64 = 3_000;
-/// Tokens at the end of such a context that always stay word for word.
+/// Minimum budget, in tokens, for the tail that such a context keeps word for word.
 const SMALL_END: u64 = 1_000;
-/// How long each command of the user's may take while an agent waits: with both, half of the shortest limit that a
-/// client's answer has.
+/// Time limit of each of the user's commands while an agent waits: both together take half of the shortest
+/// timeout that a client has.
 const HOOK_LIMIT: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone)]
 pub struct Seated {
     /// The summary, then the end of the conversation as it was.
     pub history: History,
-    /// Of the archived original; nothing if the history was left as it is.
+    /// Handle of the archived original; `None` if the history was left unchanged.
     pub handle: Option<String>,
     pub tokens_before: u64,
     pub tokens_after: u64,
@@ -59,14 +59,14 @@ impl Seated {
     }
 }
 
-/// Compacts what a running agent is about to replace. `original` is archived in the place of `opened`, where the
+/// Compacts what a running agent is about to replace. `original` is archived instead of `opened`, if the
 /// agent's own file holds more than what it handed over.
 ///
 /// The user's own commands run before and after, as for any compaction that writes something.
 ///
 /// # Errors
-/// Where there is no prompt or answer, the user's command refused, or the original cannot be archived: the agent's own
-/// compaction should go on.
+/// The conversation has no prompt or answer, the user's command refused, or the original cannot be archived:
+/// the agent's own compaction should then go on.
 pub fn seat(engine: &Engine, opened: Opened, original: Option<&Opened>, ask: &SeatAsk) -> Result<Seated> {
     let history = without_request(opened.session.history);
     let unchanged = nothing_new(&history);
@@ -130,7 +130,7 @@ pub fn seat(engine: &Engine, opened: Opened, original: Option<&Opened>, ask: &Se
     made
 }
 
-/// The new history, archived and noted.
+/// Makes the new history, archives the original, and notes the compaction for an undo.
 fn seat_made(engine: &Engine, original: &Opened, measured: &Measured<'_>, ask: &Ask) -> Result<Seated> {
     let history = measured.history;
     let handle = archive::session_handle(engine, original)?;
@@ -156,17 +156,17 @@ fn seat_made(engine: &Engine, original: &Opened, measured: &Measured<'_>, ask: &
     Ok(Seated { history: after, handle: Some(handle), tokens_before: measured.tokens, tokens_after })
 }
 
-/// What an agent is answered, and how it came to be.
+/// The answer to an agent, with the plan behind it.
 struct SeatPlan {
     plan: Plan,
     after: History,
     tokens: u64,
-    /// Nothing where no plan was carried out.
+    /// `None` if no plan was applied.
     score: Option<Score>,
 }
 
-/// The new history: by the profile; failing that by the profile within three quarters of the size; failing that the
-/// plainest one.
+/// The new history: by the profile; failing that by the profile with a budget of three quarters of the size;
+/// failing that by [`small`].
 fn seated(request: &AttemptRequest<'_>, plan: Plan) -> SeatPlan {
     let AttemptRequest { engine, measured, ask, .. } = *request;
     if measured.tokens <= SMALL {
@@ -185,8 +185,8 @@ fn seated(request: &AttemptRequest<'_>, plan: Plan) -> SeatPlan {
     small(request)
 }
 
-/// For a context that no plan makes smaller: the summary's first line, a summary of what goes, if anything does, and the
-/// newest units word for word.
+/// For a context that no plan makes smaller: the summary's first line, a summary of what is removed, if
+/// anything is, and the newest units word for word.
 fn small(request: &AttemptRequest<'_>) -> SeatPlan {
     let AttemptRequest { engine, measured, ask, .. } = *request;
     let history = measured.history;
@@ -250,9 +250,9 @@ fn note_seat(engine: &Engine, original: &Opened, compaction: &str) -> Result<()>
     }
 }
 
-/// The profile with its share taken of the model's window instead of the conversation: a user may compact long before
-/// the window is full, and a share of little would leave almost nothing. A window smaller than the conversation counts
-/// as that large.
+/// The profile with its share scaled to the model's window instead of the conversation: a user may compact
+/// long before the window is full, and a share of little would leave almost nothing. A window smaller than
+/// the conversation is ignored.
 fn within_window(mut profile: Profile, window: Option<u64>, tokens: u64) -> Profile {
     let times = window.map_or(1.0, |it| it as f64 / tokens.max(1) as f64).max(1.0);
     for pass in &mut profile.passes {
@@ -265,7 +265,7 @@ fn within_window(mut profile: Profile, window: Option<u64>, tokens: u64) -> Prof
     profile
 }
 
-/// Without the client's own request for the summary that stands last: it is the same each time.
+/// Drops the client's own request for a summary from the end.
 fn without_request(history: History) -> History {
     let meta = history.meta.clone();
     let mut messages = history.into_messages();
@@ -277,7 +277,7 @@ fn without_request(history: History) -> History {
     History::new(messages, meta)
 }
 
-/// Whether a history is our own last answer and nothing more: a second compaction in a row.
+/// Whether a history is only our own last answer, as in a second compaction in a row.
 fn nothing_new(history: &History) -> bool {
     let messages = history.messages();
     let Some(at) = messages.iter().rposition(|it| it.kind == history::Kind::Summary) else { return false };
@@ -285,19 +285,18 @@ fn nothing_new(history: &History) -> bool {
     plan::ends_here(&messages[at], behind) || !behind.iter().any(|it| it.kind == history::Kind::Said)
 }
 
-/// The history with the verbatim end of an earlier answer as messages again, and all messages numbered by place.
+/// Turns the verbatim end of an earlier answer into messages again, and numbers all messages by position.
 fn numbered(history: History) -> History {
     let history = verbatim::expanded(&history).map_or(history, |it| it.0);
     let meta = history.meta.clone();
     History::numbered(history.into_messages(), meta)
 }
 
-/// Whether a summary stands in it.
 fn summarized(history: &History) -> bool {
     history.messages().iter().any(|it| it.kind == history::Kind::Summary)
 }
 
-/// The summary's first line with the whole command that takes the compaction back.
+/// Puts the complete undo command into the summary's first line.
 fn with_undo(history: History, handle: &str) -> History {
     let meta = history.meta.clone();
     let mut messages = history.into_messages();

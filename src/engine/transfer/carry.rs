@@ -12,7 +12,8 @@ use tokens::Estimator;
 /// Maximum tokens (o200k) of a brief.
 const BRIEF: u64 = 3_000;
 
-/// Makes a new session of `agent` that starts with `after`; also returns what that agent's format cannot say.
+/// Makes a new session of `agent` that starts with `after`; also returns warnings on what its format cannot
+/// express.
 pub(crate) fn carry(
     engine: &Engine,
     opened: &Opened,
@@ -45,7 +46,7 @@ pub(crate) fn carry(
     Ok((Installed::new(&path, id, resume), written.warnings))
 }
 
-/// A brief of a session, ordered by a goal: the first prompt of a new one.
+/// A brief of a session, focused on a goal: the first prompt of a new session.
 ///
 /// # Errors
 ///

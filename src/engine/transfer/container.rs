@@ -1,5 +1,5 @@
-//! A session in one file, to be moved to another machine: one zstd stream of a line of JSON, the [`Manifest`], and the
-//! bodies that it lists, one right after the other. `zstd -dc FILE | head -n 1` shows what is in it.
+//! A session in one file, to be moved to another machine: a zstd stream of one line of JSON (the
+//! [`Manifest`]) and then the bodies that it lists. `zstd -dc FILE | head -n 1` shows what is in it.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,16 +12,16 @@ use crate::store::{Digest, Handle, NewCompaction, What, unwrapped};
 use history::error::{Error, ErrorKind, Result};
 use sessions::Source;
 
-/// What this program writes; it reads none above it.
+/// The version that this program writes; newer ones are refused.
 pub(crate) const VERSION: u32 = 1;
 
-/// How every zstd stream begins, and no session.
+/// How every zstd stream begins; no session does.
 const ZSTD: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 
-/// A manifest is no longer: some hundred thousand originals.
+/// Maximum bytes of a manifest: some hundred thousand originals.
 const LONGEST_MANIFEST: u64 = 64 << 20;
 
-/// Binary logarithm of the distance at which repetitions are found (32 MiB): what unpacking takes in memory, too.
+/// Binary logarithm of zstd's window (32 MiB), which is also the memory that unpacking takes.
 const WINDOW: u32 = 25;
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -29,12 +29,12 @@ pub(crate) struct Manifest {
     #[serde(rename = "epitome-session")]
     pub(crate) version: u32,
     pub(crate) agent: String,
-    /// Its id of the session.
+    /// The agent's id for the session.
     pub(crate) session: String,
     /// The name of the session's file.
     pub(crate) file: String,
     pub(crate) directory: Option<String>,
-    /// The user's home there.
+    /// The user's home on the machine of the export.
     pub(crate) home: String,
     /// The first is the session.
     pub(crate) bodies: Vec<ContainerBody>,
@@ -49,29 +49,29 @@ pub(crate) struct ContainerBody {
     sha256: String,
 }
 
-/// The session of a sub-agent, where its agent keeps it as any other.
+/// A sub-agent's session that its agent stores like any other session.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ContainerSubAgent {
-    /// The agent's id of it.
+    /// The agent's id for it.
     pub(crate) session: String,
     pub(crate) file: String,
 }
 
-/// What a body is, besides the session itself and its originals.
+/// What a body is, if it is neither the session itself nor an original.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Belongs {
-    /// For a file beside the session's: its path from there.
+    /// For a file beside the session's: its path relative to the session's folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) beside: Option<String>,
-    /// For a session that a sub-agent has of its own.
+    /// For a sub-agent's separate session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) sub_agent: Option<ContainerSubAgent>,
 }
 
-/// A compaction of the session, or of a sub-agent's, with what it took.
+/// A compaction of the session or of a sub-agent's, with the originals that it removed.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ContainerCompaction {
-    /// The sub-agent's session that it is of; nothing for the session itself.
+    /// Id of the sub-agent's session; `None` for the session itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) sub_agent: Option<String>,
     pub(crate) names: Names,
@@ -90,11 +90,11 @@ pub(crate) struct ContainerOriginal {
     pub(crate) call_id: Option<String>,
     pub(crate) tool: Option<String>,
     pub(crate) tokens: u64,
-    /// Its place in the manifest's bodies.
+    /// Index into the manifest's bodies.
     pub(crate) body: usize,
 }
 
-/// The handles by which texts of the session may name it.
+/// The handles by which the session's texts may refer to it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Names {
     pub(crate) handle: Handle,
@@ -102,11 +102,11 @@ pub(crate) struct Names {
     pub(crate) also: Vec<Handle>,
 }
 
-/// Reads a body from its beginning.
+/// Opens a body at its beginning; called twice, to hash and to write it.
 pub(crate) type Open<'a> = Box<dyn Fn() -> Result<Box<dyn Read + 'a>> + 'a>;
 
 impl ContainerBody {
-    /// Of what `open` reads.
+    /// Measures and hashes what `open` reads.
     pub(crate) fn of(open: &Open<'_>, belongs: Belongs) -> Result<Self> {
         let mut hashed = HashingReader::new(open()?);
         std::io::copy(&mut hashed, &mut std::io::sink()).map_err(unwrapped)?;
@@ -140,7 +140,7 @@ impl<R: Read> Read for HashingReader<R> {
     }
 }
 
-/// The bodies one after the other; one that is not what it was when the manifest was made is an error.
+/// Reads the bodies one after the other. Fails if one changed since the manifest was made.
 struct Bodies<'a> {
     left: std::vec::IntoIter<(&'a ContainerBody, Open<'a>)>,
     now: Option<(&'a ContainerBody, HashingReader<Box<dyn Read + 'a>>)>,
@@ -167,10 +167,10 @@ impl Read for Bodies<'_> {
     }
 }
 
-/// Writes a container; how many bytes it has.
+/// Writes a container; returns its size in bytes.
 ///
 /// # Errors
-/// [`ErrorKind::Refused`] if a file of that name is there.
+/// [`ErrorKind::Refused`] if the file exists.
 pub(crate) fn write<'a>(path: &Path, manifest: &'a Manifest, open: Vec<Open<'a>>) -> Result<u64> {
     let line = format!("{}\n", history::json::compact(manifest));
     let bodies = Bodies { left: manifest.bodies.iter().zip(open).collect::<Vec<_>>().into_iter(), now: None };
@@ -190,7 +190,7 @@ pub(crate) fn is_container(source: &dyn Source) -> bool {
     source.len() >= 4 && source.bytes(0..4).is_ok_and(|it| it == ZSTD)
 }
 
-/// A container whose bodies were unpacked and compared with their hashes. They lie in a file that goes with it.
+/// A container whose bodies were unpacked into a temporary file and checked against their hashes.
 pub(crate) struct Unpacked {
     pub(crate) manifest: Manifest,
     file: fs::File,
@@ -225,7 +225,7 @@ impl Source for StoredBody<'_> {
 }
 
 impl Unpacked {
-    /// A body by its place in the manifest, which [`unpack`] has checked.
+    /// A body by its index in the manifest, which [`unpack`] has checked.
     pub(crate) fn body(&self, number: usize) -> StoredBody<'_> {
         let bodies = &self.manifest.bodies;
         let from = bodies.iter().take(number).map(|it| it.bytes).sum();
@@ -233,7 +233,7 @@ impl Unpacked {
     }
 }
 
-/// Unpacks a container into a file in `folder`, and checks it whole.
+/// Unpacks a container into a file in `folder`, and checks all of it.
 pub(crate) fn unpack(path: &Path, folder: &Path) -> Result<Unpacked> {
     let broken = |found: &str| {
         let what = format!("expected a session exported by epitome, found {found}; nothing was imported");
@@ -282,7 +282,7 @@ pub(crate) fn unpack(path: &Path, folder: &Path) -> Result<Unpacked> {
             return Err(broken(&format!("body {number} of {} cut or damaged", out.manifest.bodies.len())));
         }
     }
-    // What is behind the last body, the sum of the stream, is read too.
+    // Read to the end of the stream, so that its checksum is verified too.
     match content.read(&mut block) {
         Ok(0) => Ok(out),
         Ok(_) => Err(broken("more than it lists")),

@@ -83,7 +83,7 @@ pub fn export(engine: &Engine, opened: &Opened, path: &Path) -> Result<ExportAns
     })
 }
 
-/// The compactions of a session, and of those that it goes on from.
+/// The compactions of a session, and of the sessions that it continues.
 fn compactions(engine: &Engine, scope: &Scope, id: &str) -> Result<Vec<Compaction>> {
     let mut all = engine.store.compactions(scope, None, LOOKED_THROUGH)?;
     let mut ids = vec![id.to_owned()];
@@ -102,7 +102,7 @@ fn content(source: &dyn Source) -> Box<dyn Read + '_> {
     Box::new(Reading::of(source))
 }
 
-/// The sessions of the sub-agents that lie where the agent keeps any other, not beside this one.
+/// Sub-agents' sessions that the agent stores like any other, not beside this one.
 fn sub_agents(engine: &Engine, agent: AgentRef, opened: &Opened, id: &str) -> Vec<FoundSession> {
     let beside = opened.path.as_deref().map(|it| agent.beside(it)).unwrap_or_default();
     let mut found = agents::sub_agents(&engine.config.agents, agent, id);
@@ -135,7 +135,8 @@ fn content_of(found: &FoundSession) -> Result<Box<dyn Read>> {
     }
 }
 
-/// A compaction with what it took. `bodies`: the originals that are written already, from the body `first` on.
+/// A compaction with its originals. `bodies`: the originals collected so far, whose bodies begin at index
+/// `first`.
 fn container_compaction(
     engine: &Engine,
     scope: &Scope,

@@ -1,4 +1,4 @@
-//! A session put where its agent finds it: one that was exported, or a file of an agent.
+//! Imports a session: one that was exported, or an agent's session file.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Component, Path, PathBuf};
@@ -30,13 +30,13 @@ struct Arrived<'a> {
     agent: AgentRef,
     id: String,
     file: String,
-    /// The directory that it comes from, and the user's home there.
+    /// Its directory where it comes from, and the user's home there.
     directory: Option<String>,
     home: Option<String>,
     source: Box<dyn Source + Send + 'a>,
     beside: Vec<(String, Box<dyn Source + Send + 'a>)>,
     sub_agents: Vec<(ContainerSubAgent, Box<dyn Source + Send + 'a>)>,
-    /// Where it was exported: holds what was archived of it.
+    /// The container with its archived originals; `None` for a file that was not exported.
     unpacked: Option<&'a Unpacked>,
 }
 
@@ -46,7 +46,8 @@ struct Places {
     sub_agents: Vec<PathBuf>,
 }
 
-/// The directory in which a session goes on, its archive, and the directories that take the old ones' place.
+/// Where a session continues: its directory, its scope in the archive, and how old directories map to new
+/// ones.
 struct Destination {
     cwd: PathBuf,
     scope: Scope,
@@ -55,17 +56,17 @@ struct Destination {
 
 struct Imported {
     installed: Installed,
-    /// Fields that named another directory.
+    /// Number of directories replaced in the records.
     directories_changed: u64,
     originals: usize,
     warnings: Vec<String>,
 }
 
-/// Puts a session where its agent finds it: one that was exported, or a file of an agent.
+/// Puts a session where its agent finds it: one that was exported, or an agent's session file.
 ///
 /// # Errors
 ///
-/// The file is no export and no session, or something else lies where it would go; nothing was written then.
+/// The file is no export and no session, or another file is where it would go; nothing is written then.
 pub fn import(engine: &Engine, path: &Path, to: &ImportTo) -> Result<ImportAnswer> {
     let file = File::open(path)?;
     if !container::is_container(&file) {
@@ -144,7 +145,7 @@ fn put(engine: &Engine, arrived: &Arrived<'_>, to: &ImportTo) -> Result<ImportAn
 /// Puts the session's files where its own agent finds them.
 fn as_it_is(engine: &Engine, arrived: &Arrived<'_>, to: &Destination) -> Result<Imported> {
     let Destination { cwd, scope, directories } = to;
-    // First what may refuse it: then nothing was archived.
+    // Checks that may refuse come first, before anything is archived.
     let places = places(engine, arrived, cwd)?;
     refuse_others(arrived, &places, directories)?;
     let originals = archive(engine, scope, arrived, &places)?;
@@ -169,7 +170,7 @@ fn as_it_is(engine: &Engine, arrived: &Arrived<'_>, to: &Destination) -> Result<
     Ok(Imported { installed, directories_changed, originals, warnings })
 }
 
-/// Makes a session of another agent.
+/// Imports it as a session of another agent.
 fn carried(engine: &Engine, arrived: &Arrived<'_>, agent: AgentRef, to: &Destination) -> Result<Imported> {
     let mut moved = moved(&*arrived.source, &to.directories);
     let mut bytes = Vec::new();
@@ -192,12 +193,12 @@ fn carried(engine: &Engine, arrived: &Arrived<'_>, agent: AgentRef, to: &Destina
     Ok(Imported { installed, directories_changed: moved.fields, originals, warnings })
 }
 
-/// A file with its directories moved.
+/// Reads a file with its directories replaced.
 fn moved<'a>(source: &'a (dyn Source + Send), directories: &'a Directories) -> Moved<'a, impl BufRead> {
     Moved::new(BufReader::new(Reading::of(source)), directories)
 }
 
-/// The directory in which the session goes on.
+/// The directory in which the session continues.
 fn target(engine: &Engine, arrived: &Arrived<'_>, to: &ImportTo) -> Result<PathBuf> {
     match &arrived.directory {
         _ if to.here => Ok(crate::files::real(&engine.config.agents.cwd)),
@@ -215,7 +216,7 @@ fn target(engine: &Engine, arrived: &Arrived<'_>, to: &ImportTo) -> Result<PathB
     }
 }
 
-/// The directories that its records name, each with its name here.
+/// The directories that its records may name, each with its replacement here.
 fn directories(engine: &Engine, arrived: &Arrived<'_>, cwd: &Path) -> Result<Directories> {
     let mut pairs = Vec::new();
     if let Some(old) = &arrived.directory {
@@ -231,7 +232,8 @@ fn directories(engine: &Engine, arrived: &Arrived<'_>, cwd: &Path) -> Result<Dir
     Directories::new(arrived.agent.info().directory_fields, pairs)
 }
 
-/// The paths of the session and of its sub-agents'. Fails if a session of one of these ids lies elsewhere already.
+/// The paths for the session and its sub-agents' sessions. Fails if a session with one of these ids exists
+/// elsewhere.
 fn places(engine: &Engine, arrived: &Arrived<'_>, cwd: &Path) -> Result<Places> {
     let env = &engine.config.agents;
     let plain = |it: &str| {
@@ -270,7 +272,8 @@ fn places(engine: &Engine, arrived: &Arrived<'_>, cwd: &Path) -> Result<Places> 
     Ok(Places { path, sub_agents })
 }
 
-/// The session's files with where each goes. Its own comes last: once that is written, the import is complete.
+/// The session's files, each with its destination. Its own comes last: once that is written, the import is
+/// complete.
 fn files<'a>(
     arrived: &'a Arrived<'_>,
     places: &'a Places,
@@ -281,7 +284,7 @@ fn files<'a>(
     beside.chain(sub_agents).chain([(places.path.clone(), &*arrived.source as _)])
 }
 
-/// Fails if a different file lies where one of the session's goes.
+/// Fails if a different file exists at one of the destinations.
 fn refuse_others(arrived: &Arrived<'_>, places: &Places, directories: &Directories) -> Result<()> {
     for (path, source) in files(arrived, places) {
         if crate::files::holds_other(&path, &mut moved(source, directories))? {
@@ -292,7 +295,8 @@ fn refuse_others(arrived: &Arrived<'_>, places: &Places, directories: &Directori
     Ok(())
 }
 
-/// Stores the exported originals and compactions in the archive of this directory. Returns the number of originals.
+/// Stores the exported originals and compactions in the archive of this directory. Returns the number of
+/// originals.
 fn archive(engine: &Engine, scope: &Scope, arrived: &Arrived<'_>, places: &Places) -> Result<usize> {
     let Some(unpacked) = arrived.unpacked else { return Ok(0) };
     let mut count = 0;
@@ -322,7 +326,7 @@ fn archive(engine: &Engine, scope: &Scope, arrived: &Arrived<'_>, places: &Place
         };
         let stored = engine.store.put_all(scope, &batch)?;
         count += stored.handles.len();
-        // The session names them by the handles that they had where it comes from.
+        // The session's texts refer to them by the handles of the machine that it comes from.
         let new = stored.handles.into_iter().chain(stored.compaction);
         let old = it.originals.iter().map(|it| &it.names).chain([&it.names]);
         for (new, old) in new.zip(old) {

@@ -17,7 +17,7 @@ use sessions::Format;
 pub use export::export;
 pub use import::{ImportTo, import};
 
-/// The agent whose sessions can be moved as files.
+/// The agent of a format, if its sessions can be moved as files.
 fn movable(format: Format) -> Result<AgentRef> {
     let can = |it: &AgentRef| !it.info().directory_fields.is_empty();
     agents::of_format(format).filter(can).ok_or_else(|| {
@@ -27,7 +27,7 @@ fn movable(format: Format) -> Result<AgentRef> {
     })
 }
 
-/// The files that belong to a session, by their paths from its folder.
+/// The files that belong to a session, each with its path relative to the session's folder.
 fn beside(agent: AgentRef, opened: &Opened) -> Result<Vec<(String, File)>> {
     let Some(path) = opened.path.as_deref().filter(|it| it.is_file()) else { return Ok(Vec::new()) };
     let folder = path.parent().unwrap_or(path);

@@ -1,4 +1,4 @@
-//! The directories of a session that was moved: where its records name the old ones, they name the new ones.
+//! Replaces the directories that the records of a moved session name.
 
 use std::io::{BufRead, Read};
 
@@ -11,18 +11,18 @@ use history::error::{Error, ErrorKind, Result};
 pub(crate) struct Directories {
     fields: Regex,
     text: Regex,
-    /// From and to; the first that fits counts.
+    /// From and to; the first match counts.
     pairs: Vec<(String, String)>,
 }
 
 impl Directories {
-    /// `fields`: the keys whose values, a text or a list of texts, are directories.
+    /// `fields`: the keys whose values, a string or a list of strings, are directories.
     pub(crate) fn new(fields: &[&str], pairs: Vec<(String, String)>) -> Result<Self> {
         let compiled = |pattern: &str| {
             Regex::new(pattern)
                 .map_err(|error| Error::new(ErrorKind::Bug, "compiling a pattern").because(error))
         };
-        // Within a JSON text a quotation mark stands behind a backslash, so that no key of ours begins there.
+        // Quotation marks inside a JSON string are escaped, so that no key can match there.
         let text = r#""(?:[^"\\]|\\.)*""#;
         let keys = fields.join("|");
         let whole = format!(r#"(?s-u)("(?:{keys})"\s*:\s*)({text}|\[\s*(?:{text}\s*,?\s*)*\])"#);
@@ -31,7 +31,7 @@ impl Directories {
         Ok(Self { fields: compiled(&whole)?, text: compiled(&format!("(?s-u){text}"))?, pairs })
     }
 
-    /// The directory that takes a directory's place.
+    /// The replacement of a directory or of a path below it, if there is one.
     fn moved(&self, directory: &str) -> Option<String> {
         self.pairs.iter().find_map(|(from, to)| {
             let rest = directory.strip_prefix(from.as_str())?;
@@ -39,7 +39,7 @@ impl Directories {
         })
     }
 
-    /// A line with its directories moved; and how many.
+    /// A line with its directories replaced, and how many were.
     fn line(&self, line: &[u8]) -> (Vec<u8>, u64) {
         let mut count = 0;
         let replaced = self.fields.replace_all(line, |field: &Captures<'_>| {
@@ -59,12 +59,12 @@ impl Directories {
     }
 }
 
-/// A session with its directories moved, a line at a time.
+/// Reads a session with its directories replaced, line by line.
 pub(crate) struct Moved<'a, R> {
     inner: R,
     directories: &'a Directories,
     line: std::io::Cursor<Vec<u8>>,
-    /// Fields that named another directory.
+    /// Directories replaced so far.
     pub(crate) fields: u64,
     /// Lines that still name the old project's directory, in messages and calls.
     pub(crate) mentions: u64,

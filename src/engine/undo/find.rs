@@ -28,8 +28,8 @@ pub fn located(engine: &Engine, name: &str) -> Result<Archived> {
     Ok(Archived { scope, entry })
 }
 
-/// The newest compaction of this directory that is wanted. The user is never in a sub-agent's session: its compactions
-/// are undone by their handles alone.
+/// The newest compaction of this directory that is wanted. Skips those of sub-agents' sessions, in which the
+/// user never works: they are undone only by their handles.
 fn last(engine: &Engine, wanted: impl Fn(&Compaction) -> bool) -> Result<(Scope, Compaction)> {
     let wanted = |it: &Compaction| {
         if !wanted(it) {
@@ -63,7 +63,7 @@ fn is_sub_agent(engine: &Engine, session: &str) -> bool {
     !found.is_empty() && found.iter().all(|it| it.parent.is_some())
 }
 
-/// The compaction that is to be undone: `last`, its own handle, or that of the session it replaced.
+/// The compaction to undo: named by `last`, its own handle, or the handle of the session that it replaced.
 pub(super) fn applied(engine: &Engine, name: &str) -> Result<(Scope, Compaction, Applied)> {
     let (scope, compaction) = if name == "last" {
         last(engine, |it| it.applied.is_some())?
@@ -91,7 +91,7 @@ pub(super) fn applied(engine: &Engine, name: &str) -> Result<(Scope, Compaction,
     Ok((scope, compaction, applied))
 }
 
-/// The newest compaction of a session, or that it came from.
+/// The newest applied compaction of a session, or the one that made the session.
 pub(super) fn applied_of(engine: &Engine, opened: &Opened) -> Result<(Scope, Compaction, Applied)> {
     let none = || {
         let what = "undoing: expected a session that was compacted or pruned in place, found none; name what is to be \

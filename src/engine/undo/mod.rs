@@ -1,8 +1,8 @@
 //! Undo: restores a session to its state before a compaction, followed by the later turns.
 //!
-//! No message is lost in either direction. Where the session is still what was written, the original's own
-//! bytes come back. Where it went on, the original's messages and the later turns are written as the agent itself
-//! would go on. Where a new session was made, the old one was never touched.
+//! No message is lost in either direction. If the session is unchanged since it was written, the original's
+//! own bytes come back. If it continued, the original's messages and the later turns are written the way the
+//! agent itself would continue. If the compaction made a new session, the old one was never touched.
 
 mod find;
 mod put_back;
@@ -28,13 +28,13 @@ pub use find::{Archived, located};
 ///
 /// # Errors
 ///
-/// [`Changed`](ErrorKind::Changed): the session was changed in other ways than by later turns; nothing was written
-/// then.
+/// [`Changed`](ErrorKind::Changed): the session was changed in other ways than by later turns. Nothing is
+/// written then.
 pub fn undo(engine: &Engine, name: &str) -> Result<RestoreAnswer> {
     take_back(engine, find::applied(engine, name)?)
 }
 
-/// The same for the newest compaction of a session, or that it came from.
+/// As [`undo`], for the newest compaction of a session, or the one that made the session.
 ///
 /// # Errors
 ///
@@ -75,7 +75,7 @@ fn put_back(engine: &Engine, scope: &Scope, compaction: &Compaction, applied: &A
             .because(error)
     })?;
     match applied.mode {
-        // The original may be one that cannot be read.
+        // Before any parsing: the original of a repair may be unreadable.
         AppliedMode::Repair => repair::undo_repair(engine, scope, compaction, &mark),
         AppliedMode::Patch | AppliedMode::Append | AppliedMode::New | AppliedMode::Seat => {
             let bytes = engine.store.restore(scope, original_of(compaction)?)?;
@@ -86,7 +86,7 @@ fn put_back(engine: &Engine, scope: &Scope, compaction: &Compaction, applied: &A
     }
 }
 
-/// Notes that a compaction was undone; what could not be noted. What was put back is put back all the same.
+/// Notes that a compaction was undone. Failures are returned as warnings, since the session is back already.
 fn note(
     engine: &Engine,
     scope: &Scope,

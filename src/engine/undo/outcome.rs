@@ -1,4 +1,4 @@
-//! What an undo begins with and comes to.
+//! The result of an undo, and what its variants share.
 
 use std::path::Path;
 

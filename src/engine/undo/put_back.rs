@@ -1,4 +1,4 @@
-//! Puts a session back, in the way that fits how its compaction was written.
+//! Restores a session in the way that its compaction was written.
 
 use std::fmt;
 use std::path::Path;
@@ -44,7 +44,7 @@ impl Undo<'_> {
         Done { status, id, output: output.to_string(), later: 0, warnings: Vec::new() }
     }
 
-    /// The original with the later turns, as messages: those that `now` still has keep their place in it.
+    /// The original's messages, then the later turns. Messages that `now` still has are taken from it.
     fn after(&self, now: &Session) -> Result<(History, usize)> {
         let messages = now.history.messages();
         let said = messages.get(self.mark.archived()..).ok_or_else(|| {
@@ -63,7 +63,7 @@ impl Undo<'_> {
             }
             all.push(message);
         }
-        // What stood at the end of both was matched above.
+        // The kept tail is in both, and was matched above.
         let later: Vec<Message> =
             said.iter().filter(|it| it.from.is_none_or(|it| it as usize >= next)).cloned().collect();
         let count = later.len();
@@ -71,7 +71,8 @@ impl Undo<'_> {
         Ok((History::new(all, now.history.meta.clone()), count))
     }
 
-    /// A compaction that was appended: the old bytes where nothing came since, else the old messages once more.
+    /// Undoes an appended compaction: with the old bytes if nothing came since, else by writing the old
+    /// messages again.
     fn append(&self, path: &Path) -> Result<Done> {
         let agent = agent_of(self.session.format)?;
         let env = &self.engine.config.agents;
@@ -93,7 +94,7 @@ impl Undo<'_> {
         self.write_messages(&now, &after, &reach, path, later)
     }
 
-    /// Writes the messages as the agent itself would go on: in the file, or in a new one beside it.
+    /// Writes the messages the way the agent itself would continue: in the file, or in a new one beside it.
     pub(super) fn write_messages(
         &self,
         opened: &Opened,
@@ -119,7 +120,7 @@ impl Undo<'_> {
         Ok(Done { later, warnings: written.warnings, ..done })
     }
 
-    /// Outputs that were replaced where they stand: their old bytes again, nothing else.
+    /// Undoes outputs replaced in place: writes back their old bytes and nothing else.
     fn patch(&self, path: &Path) -> Result<Done> {
         let now = open_path(path, Some(self.session.format))?;
         let len = self.source.len();
@@ -131,7 +132,8 @@ impl Undo<'_> {
         if bytes == original {
             return Ok(self.done(RestoreStatus::Unchanged, path.display()));
         }
-        // Killed while it wrote, a record may be half of each; around those that it wrote, nothing may have changed.
+        // If the process was killed while writing, its ranges may be partly written; all around them must be
+        // unchanged.
         let around = |over: &[(u64, u64)]| {
             let starts = std::iter::once(0).chain(over.iter().map(|it| it.1 as usize));
             let ends = over.iter().map(|it| it.0 as usize).chain([original.len()]);
@@ -156,7 +158,7 @@ impl Undo<'_> {
         Ok(Done { later, ..self.done(RestoreStatus::Restored, path.display()) })
     }
 
-    /// Rows of a database: those that were added go, those that were changed are what they were.
+    /// Undoes changes in a database: deletes rows that were added, restores rows that were changed.
     fn rows(&self, database: &dyn Database, path: &Path, id: &str) -> Result<Done> {
         let now = database.export(path, id)?;
         let original = self.source.whole()?;
@@ -172,7 +174,8 @@ impl Undo<'_> {
         Ok(Done { later, ..self.done(RestoreStatus::Restored, &output) })
     }
 
-    /// A session of its own: the old one was never touched. The messages of the new one follow it in a third.
+    /// Undoes a new session: the old one was never touched. If the new one continued, a third session gets
+    /// the old messages and then the new ones.
     fn leave(&self, target: &Location) -> Result<Done> {
         let old = self.compaction.session.path.clone().unwrap_or_default();
         let old = absolute(&old)?;
@@ -209,7 +212,7 @@ impl Undo<'_> {
         Ok(Done { status: RestoreStatus::Restored, id, output, later: count, warnings: written.warnings })
     }
 
-    /// The old session, made anew if it is gone.
+    /// The old session, written again if its file is gone.
     fn old(&self, old: &Location) -> Result<Done> {
         match old {
             Location::File(path) if path.exists() => Ok(self.done(RestoreStatus::Unchanged, path.display())),
@@ -222,12 +225,12 @@ impl Undo<'_> {
     }
 }
 
-/// A message that is written anew: what it had in the session as read is not carried on.
+/// A message to be written as a new one: without what ties it to the session that it was read from.
 pub(super) fn fresh(message: &Message) -> Message {
     Message { from: None, usage: None, wire_len: None, replaced: None, ..message.clone() }
 }
 
-/// Where an archived path leads, from whatever directory this is called.
+/// The location of an archived path. It must be absolute, since undo may be called from any directory.
 fn absolute(path: &str) -> Result<Location> {
     let place = Location::of(Some(Path::new(path)))?;
     if !place.path().is_absolute() {
@@ -241,7 +244,7 @@ fn absolute(path: &str) -> Result<Location> {
 fn is_gone(place: &Location, error: &Error) -> bool {
     match place {
         Location::File(path) => !path.exists(),
-        // A database says so of a session that it does not hold.
+        // The error of a database for a session that it does not hold.
         Location::Rows(_, path, _) => !path.exists() || error.kind() == ErrorKind::Arguments,
     }
 }

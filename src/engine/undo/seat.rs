@@ -1,6 +1,6 @@
-//! Undo of a compaction that the agent wrote down itself from our answer.
+//! Undo of a compaction that the agent itself wrote into its session, from our answer.
 //!
-//! What is in its session is found by the handle in the summary's first line; later turns stay.
+//! The compaction is found there by the handle in the summary's first line; later turns stay.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ use history::{History, Message, Role, Text};
 use sessions::{Mode, Source};
 
 impl Undo<'_> {
-    /// A database: the messages of the compaction go; all others were left where they stood.
+    /// In a database: deletes the compaction's messages; the agent left all others where they were.
     pub(crate) fn seat_rows(&self, database: &dyn Database, path: &Path, id: &str) -> Result<Done> {
         let now = database.export(path, id)?;
         let output = agents::address(path, id);
@@ -32,7 +32,7 @@ impl Undo<'_> {
         Ok(Done { later, ..self.done(RestoreStatus::Restored, &output) })
     }
 
-    /// A file: the messages from before once more, then the later turns.
+    /// In a file: writes the messages from before the compaction again, then the later turns.
     pub(crate) fn seat_file(&self, path: &Path) -> Result<Done> {
         let handle = original_of(self.compaction)?;
         let agent = agent_of(self.session.format)?;
@@ -76,11 +76,11 @@ impl Undo<'_> {
     }
 }
 
-/// What follows a summary of ours and the end of the conversation that was kept with it.
+/// The messages after our summary and the tail that was kept with it.
 fn said_since(from_summary: &[Message]) -> Vec<Message> {
     let Some((summary, rest)) = from_summary.split_first() else { return Vec::new() };
     let rest = &rest[plan::made_with(summary, rest).unwrap_or(0)..];
-    // Where the summary was a message of the user, the model has answered it with a word.
+    // The model acknowledges a summary that came as the user's message with `OK`.
     let answer = |it: &Message| {
         it.role == Role::Assistant
             && it.calls().next().is_none()

@@ -1,12 +1,12 @@
-//! Whether a session was compacted too short a time ago.
+//! Whether a session was compacted too recently.
 
 use crate::engine::Engine;
 use crate::engine::archive::marks::SessionMark;
 use crate::store::{Handle, Mark};
 use history::History;
 
-/// How long after a compaction a session is not compacted again, unless its profile says more: 30 seconds, the
-/// cool-down of opencode-supermemory 2.0.
+/// How long after a compaction a session is not compacted again, unless its profile says more: 30 seconds, as
+/// in opencode-supermemory 2.0.
 const COOL_DOWN_MS: i64 = 30_000;
 
 /// When a session was last compacted by us or, as a hook reported, by its agent; ms since 1970.
@@ -24,7 +24,7 @@ pub(crate) fn cooling_down(engine: &Engine, history: &History, profile_seconds: 
     let wait = COOL_DOWN_MS.max(i64::try_from(profile_seconds).unwrap_or(i64::MAX).saturating_mul(1000));
     let mark = compaction_mark(engine, history)?;
     let since = engine.now.saturating_sub(mark.at);
-    // What its agent did by itself is not for us to take back.
+    // Only our own compactions can be undone: the mark of an agent's own holds no handle.
     let undo = Handle::parse(&mark.value)
         .map(|it| format!("; `epitome undo {}` takes it back", it.as_str()))
         .unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The fingerprint of what was written, by which an undo knows whether it still stands there.
+//! The fingerprint of what was written, by which an undo knows whether it is still there.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::store::Digest;
 use history::error::{Error, ErrorKind, Hint, Result};
 use sessions::{Piece, Source as _, Written};
 
-/// What a restore needs to know of what was written. It is the fingerprint in [`Applied`](crate::store::Applied).
+/// What an undo needs to know of what was written; the fingerprint in [`Applied`](crate::store::Applied).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct WrittenFingerprint {
     /// Bytes of the file.
@@ -23,8 +23,8 @@ pub(crate) struct WrittenFingerprint {
     /// Ids of rows that were added to a database, or changed in it.
     #[serde(default)]
     pub(crate) rows: Vec<String>,
-    /// Where a file was written over, from and to. Killed in the midst of it, what stands there may be neither; all
-    /// around it is as it was.
+    /// Byte ranges that were overwritten in place. If the process was killed meanwhile, these may be partly
+    /// written; everything around them is unchanged.
     #[serde(default)]
     pub(crate) over: Vec<(u64, u64)>,
 }
@@ -60,7 +60,8 @@ pub(super) fn fingerprint(
     Ok(WrittenFingerprint { len: content.len(), digest, messages, grown, rows, over })
 }
 
-/// The stretches that differ, each from its first differing byte to the last. Each must be as long as what it replaces.
+/// The differing ranges, each from its first differing byte to its last. A new piece must be as long as the
+/// old one.
 pub(super) fn edits(written: &Written, fresh: &Opened) -> Result<Vec<(u64, Vec<u8>)>> {
     let mut out = Vec::new();
     let mut at = 0;

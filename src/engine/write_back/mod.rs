@@ -1,8 +1,9 @@
-//! Putting a result where the agent resumes from it: claim, look again, write, read back, install.
+//! Puts a result where the agent resumes from it: lock, read again, write, read back, install.
 //!
-//! The plan was made without a lock. Here the agent's own lock is taken, the session is read again, and what it grew by
-//! belongs to the end; if anything else changed, nothing is written. What will stand there is put down in the archive
-//! before it stands there, so that a restore knows what it finds even if this process dies in between.
+//! The plan was made without a lock. Here the agent's own lock is taken and the session is read again:
+//! messages that were added since go to the end of the result; after any other change nothing is written. The
+//! fingerprint of the result is archived before it is written, so that an undo recognizes it even if this
+//! process dies in between.
 
 pub(super) mod readback;
 mod cool_down;
@@ -39,7 +40,7 @@ pub struct Installed {
 }
 
 impl Installed {
-    /// A new file, which is resumed by that command.
+    /// A new file, which the command `resume` resumes.
     pub(crate) fn new(path: &Path, session_id: String, resume: String) -> Self {
         let next = Next::user(format!("Go on with: {resume}"));
         let output = path.display().to_string();
@@ -47,8 +48,7 @@ impl Installed {
     }
 }
 
-/// Puts `after` in the place of `opened`; also returns what its user should know. `compaction`: the handle under which
-/// it was archived.
+/// Puts `after` in the place of `opened`; also returns warnings. `compaction`: its handle in the archive.
 pub(crate) fn install(
     engine: &Engine,
     opened: &Opened,
@@ -98,7 +98,7 @@ pub(crate) fn install(
             if let Err(error) =
                 engine.store.mark(&scope, &SessionMark::Compacted.of(id), compaction, engine.now)
             {
-                // What was written is written.
+                // Too late to fail: the result is already written.
                 warnings.push(format!("when it was compacted could not be noted: {}", error.full()));
             }
         }
@@ -113,7 +113,7 @@ pub(crate) fn install(
     Ok((installed, warnings))
 }
 
-/// The result with what the session grew by since it was read, and by how many messages.
+/// The result with the messages that the session gained since it was read, and their number.
 fn rebased(before: &History, now: &History, after: &History) -> Result<(History, usize)> {
     let (old, new) = (before.messages(), now.messages());
     if new.len() < old.len() || !old.iter().zip(new).all(|(one, other)| one.says_same(other)) {

@@ -1,4 +1,4 @@
-//! What was written is read back before it is used.
+//! Checks a written session by reading it back before it is used.
 
 use std::collections::BTreeSet;
 
@@ -8,12 +8,12 @@ use history::error::{Error, ErrorKind, Result};
 use history::{History, Message, Part};
 use sessions::{self, Mode, Piece, Written};
 
-/// `after` in the session's own format, read back before it is used.
+/// `after` in the session's own format, checked by reading it back.
 pub(crate) fn written(opened: &Opened, after: &History, mode: Mode) -> Result<Written> {
     let mut written = sessions::write(&*opened.source, &opened.session, after, mode)?;
     let again = sessions::read(&written.over(&*opened.source), Some(opened.session.format))?;
-    // What a client puts there itself is not compared: Codex injects its context anew, OpenCode stores a summary as a
-    // question and its answer.
+    // What a client adds itself is not compared: Codex injects its context anew, OpenCode stores a summary as
+    // a question and its answer.
     compared(&said(after, after), &said(&again.history, after))?;
     if let Some((messages, lost)) = mended(opened, after, &written)? {
         written.pieces = vec![Piece::New(messages)];
@@ -22,9 +22,9 @@ pub(crate) fn written(opened: &Opened, after: &History, mode: Mode) -> Result<Wr
     Ok(written)
 }
 
-/// Plain messages are written as they stood in the session. Where that breaks a rule of their API that the session did
-/// not break (a summary in front of a call, say), they are made anew, as for any other API: the messages, and what that
-/// API cannot say.
+/// Plain messages are written as they were in the session. If that breaks a rule of their API that the
+/// session did not break (a summary in front of a call, say), they are generated as for any other API:
+/// returns the messages, and warnings on what that API cannot express.
 fn mended(opened: &Opened, after: &History, written: &Written) -> Result<Option<(Vec<u8>, Vec<String>)>> {
     let api = opened.session.format;
     if !api.is_wire() {
@@ -49,8 +49,9 @@ fn mended(opened: &Opened, after: &History, written: &Written) -> Result<Option<
     }
 }
 
-/// What was read back of another agent's format must say what was to be written. It may put an output next to its call, before words that stood between, and
-/// says that a call was interrupted where it has no output.
+/// Checks that a session written in another agent's format reads back as planned. The format may put an
+/// output next to its call, before words that were in between, and may answer an open call with a note that
+/// it was interrupted.
 pub(crate) fn check_carried(expected: &History, found: &History) -> Result<()> {
     let answered: BTreeSet<&str> =
         expected.messages().iter().flat_map(Message::outputs).map(|it| &*it.id).collect();
@@ -68,8 +69,8 @@ pub(crate) fn check_carried(expected: &History, found: &History) -> Result<()> {
     compared(&sorted(expected), &sorted(&History::new(messages, found.meta.clone())))
 }
 
-/// The words and outputs of a history, in order; of what a client says itself, only the summaries of `expected`: where
-/// a format knows none in that place, they stand there as its own words.
+/// The texts and outputs of a history, in order. A client's own words count only if they are a summary in
+/// `expected`: a format without summaries in that place stores them as the client's own words.
 fn said(history: &History, expected: &History) -> Vec<String> {
     let texts = |it: &Message| -> Vec<String> {
         let outputs = it.outputs().map(|it| it.text.as_str().trim().to_owned());
@@ -82,7 +83,8 @@ fn said(history: &History, expected: &History) -> Vec<String> {
     let (summaries, added) = (of(&|it| it.kind == history::Kind::Summary), of(&own));
     let mut out = Vec::new();
     for it in history.messages().iter().filter(|it| plan::counts(it)) {
-        // Plain messages do not say whose words they are: what was written as the client's comes back as the user's.
+        // Plain messages do not record who wrote a text: what was written as the client's reads back as the
+        // user's.
         let wanted = |text: &String| {
             !text.is_empty() && (summaries.contains(text) || !(own(it) || added.contains(text)))
         };

@@ -10,7 +10,7 @@ use crate::files::real;
 use history::error::{Error, ErrorKind, Hint, Result};
 use sessions::Format;
 
-/// Bytes at the beginning of a session in which it says which version wrote it.
+/// Bytes at the beginning of a session that name the version of the agent that wrote it.
 const VERSION_IN: u64 = 262_144;
 
 pub(crate) enum Location {
@@ -19,7 +19,7 @@ pub(crate) enum Location {
 }
 
 impl Location {
-    /// Of a session that was opened.
+    /// The location of an opened session.
     pub(crate) fn of(path: Option<&Path>) -> Result<Self> {
         let Some(path) = path else {
             let what = "applying: expected a session that an agent keeps, found messages";
@@ -53,14 +53,15 @@ pub(crate) struct Target {
     pub(crate) place: Location,
     /// Whether the session is in use, as far as is known.
     pub(super) live: bool,
-    /// A file of an agent that keeps its sessions in a database: it is imported again.
+    /// Whether this is an exported file, whose agent keeps sessions in a database: it must be imported again.
     pub(super) export: bool,
 }
 
 impl Target {
     /// # Errors
     ///
-    /// No agent keeps it, its agent would not find it where it is, it may not be replaced, or nothing is archived.
+    /// No agent keeps the session, its agent would not find it there, it may not be replaced, or nothing is
+    /// archived.
     pub(crate) fn of(engine: &Engine, opened: &Opened) -> Result<Self> {
         let agent = agent_of(opened.session.format)?;
         let place = Location::of(opened.path.as_deref())?;
@@ -76,7 +77,7 @@ impl Target {
         Ok(Self { agent, place, live: is_live(engine, opened), export })
     }
 
-    /// Refuses a session that a newer version of the agent wrote than the form is known of.
+    /// Refuses a session that was written by a version of the agent newer than those whose format is known.
     pub(super) fn expect_known_version(&self, opened: &Opened) -> Result<()> {
         let head = opened.source.bytes(0..opened.source.len().min(VERSION_IN))?;
         let Some(version) = self.agent.newer(&history::json::mend(&head)) else { return Ok(()) };
@@ -104,7 +105,7 @@ pub(crate) fn can_write_back(engine: &Engine, opened: &Opened, job: Job) -> bool
     checked.is_ok()
 }
 
-/// Only sessions that the agent itself would find, in files that may be replaced.
+/// Accepts only sessions that the agent itself would find, in files that may be replaced.
 pub(crate) fn in_reach(engine: &Engine, agent: AgentRef, place: &Location) -> Result<()> {
     let path = place.path();
     let refused = |what: String| Error::new(ErrorKind::Refused, what).at_path(path);

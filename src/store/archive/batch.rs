@@ -1,4 +1,4 @@
-//! What is put into the archive in one step, and what is kept of a compaction.
+//! What is archived in one step, and what is stored about a compaction.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ impl std::fmt::Debug for Body<'_> {
     }
 }
 
-/// Something to be kept as it is.
+/// Something to be archived byte for byte.
 #[derive(Debug, Clone)]
 pub struct Original<'a> {
     /// [`What::Session`], [`What::Message`] or [`What::Output`].
@@ -39,7 +39,7 @@ pub struct Original<'a> {
 }
 
 impl<'a> Original<'a> {
-    /// One of no message.
+    /// An original without a message.
     pub fn new(what: What, body: Body<'a>, tokens: u64) -> Self {
         Self { what, body, message: None, call_id: None, tool: None, tokens }
     }
@@ -68,19 +68,19 @@ pub struct NewCompaction {
     pub trigger: String,
     pub tokens_before: u64,
     pub tokens_after: u64,
-    /// The summary, or empty when there is none. Private passages and secrets are cut from what is kept.
+    /// The summary, or empty if there is none. Private passages and secrets are removed before it is stored.
     pub summary: String,
     /// What it kept, where that was scored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<FactTally>,
 }
 
-/// Facts of one class that a compaction took away, counted.
+/// Counts of one class's facts in what a compaction removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FactTally {
     pub class: String,
     pub found: u64,
-    /// Of these, still said in a usable form.
+    /// Of these, still in the result in a usable form.
     pub kept: u64,
 }
 
@@ -91,7 +91,7 @@ pub struct Batch<'a> {
     pub at: i64,
     /// The session itself and whatever is to be removed from it. At most one is a [`What::Session`].
     pub originals: Vec<Original<'a>>,
-    /// The compaction that removes them, and holds them from now on.
+    /// The compaction that removes them; it protects them from deletion.
     pub compaction: Option<NewCompaction>,
 }
 
@@ -110,7 +110,7 @@ pub struct Removed {
     pub handle: Handle,
     #[serde(rename = "kind")]
     pub what: What,
-    /// Number of its message in the live messages before.
+    /// Number of its message in the live messages before the compaction.
     pub message: Option<u32>,
     /// The call that an output answers.
     pub call_id: Option<String>,
@@ -119,11 +119,11 @@ pub struct Removed {
     pub tokens: u64,
 }
 
-/// What became of a compaction; set by [`Store::finish`](crate::store::Store::finish).
+/// How a compaction was applied; set by [`Store::finish`](crate::store::Store::finish).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Applied {
     pub path: Option<String>,
-    /// The id under which the session goes on, where that is new.
+    /// The id under which the session continues, if it is new.
     pub session: Option<String>,
     pub mode: AppliedMode,
     /// What the file was like right after, to see later whether it was changed since.
@@ -133,15 +133,15 @@ pub struct Applied {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AppliedMode {
-    /// Records changed where they stand.
+    /// Records changed in place.
     Patch,
     /// Records added to the session.
     Append,
     /// A new session beside the old one.
     New,
-    /// By the agent, of what its seat was answered.
+    /// Written by the agent itself, from the answer to its seat.
     Seat,
-    /// Mended where it stands.
+    /// Mended in place.
     Repair,
 }
 

@@ -1,4 +1,4 @@
-//! Whatever has a handle, as the database knows it: whose it is, and where a session has it.
+//! Items, which is everything that has a handle: their owner, and their places in sessions.
 
 use crate::store::database::sql::{Connection, Row, SqlResult, Transaction, odd, params, write};
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ named! {
     }
 }
 
-/// What is known of a stored thing besides its bytes.
+/// What is stored about an item besides its bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Entry {
     pub handle: Handle,
@@ -34,7 +34,7 @@ pub struct Entry {
     pub what: What,
     /// Its project; empty when it belongs to the user.
     pub project: String,
-    /// The session it is of, if any; the newest where it is of several.
+    /// The session that it belongs to, if any; the newest of several.
     pub session: Option<String>,
     /// Number of the message in that session when it was stored.
     pub message: Option<u32>,
@@ -50,7 +50,7 @@ pub struct Entry {
     pub at: i64,
 }
 
-/// A row of `item` as its reader needs it.
+/// The columns of a row of `item` that readers need.
 pub(crate) struct Item {
     pub(crate) id: i64,
     pub(crate) handle: Handle,
@@ -69,7 +69,7 @@ pub(crate) struct NewItem<'a> {
     pub(crate) at: i64,
 }
 
-/// The handle that an identity has, or the first that is free for it.
+/// The handle of an identity with its item's id, or else the first handle that is free for it.
 pub(crate) fn chosen(connection: &Connection, identity: &Digest) -> Result<(Handle, Option<i64>)> {
     let find = "SELECT id, identity FROM item WHERE handle = ?1";
     for n in 0.. {
@@ -86,7 +86,7 @@ pub(crate) fn chosen(connection: &Connection, identity: &Digest) -> Result<(Hand
     Err(Error::new(ErrorKind::Bug, "choosing a handle: expected a free one"))
 }
 
-/// Inserts an item, or makes the one with the same identity new. Says whether it was there.
+/// Inserts an item, or refreshes the one with the same identity. The flag says whether it existed.
 pub(crate) fn put_item(transaction: &Transaction<'_>, new: &NewItem<'_>) -> Result<(i64, Handle, bool)> {
     let (handle, found) = chosen(transaction, &new.identity)?;
     if let Some(id) = found {
@@ -116,7 +116,7 @@ pub(crate) fn put_item(transaction: &Transaction<'_>, new: &NewItem<'_>) -> Resu
     Ok((id, handle, false))
 }
 
-/// Where a session has an item.
+/// An item's place in a session.
 pub(crate) struct ItemPlace<'a> {
     pub(crate) session: &'a str,
     pub(crate) what: What,
@@ -138,7 +138,7 @@ pub(crate) fn put_place(transaction: &Transaction<'_>, item: i64, place: &ItemPl
     Ok(())
 }
 
-/// Counters in the database are signed; ours never reach the sign.
+/// SQL integers are signed; our counters never get that large.
 pub(crate) fn signed(it: u64) -> i64 {
     i64::try_from(it).unwrap_or(i64::MAX)
 }
@@ -183,7 +183,7 @@ fn owned(connection: &Connection, handle: &str, owner: &str) -> Result<Item> {
 }
 
 impl Store {
-    /// Lets an item be named by the handles that it had elsewhere as well.
+    /// Adds handles that an item had on another machine, so that it is found by these too.
     pub fn put_aliases(&self, scope: &Scope, handle: &str, others: &[Handle]) -> Result<()> {
         self.storing()?;
         let connection = &mut *self.lock();
@@ -196,7 +196,7 @@ impl Store {
         transaction.commit()
     }
 
-    /// The handles that an item had elsewhere.
+    /// The handles that an item had on other machines.
     pub fn aliases(&self, scope: &Scope, handle: &str) -> Result<Vec<Handle>> {
         let connection = &*self.lock();
         let item = item(connection, scope, handle)?;
@@ -205,7 +205,7 @@ impl Store {
         Ok(found.iter().filter_map(|it| Handle::parse(it)).collect())
     }
 
-    /// The project that a handle of this owner is in (for `--scope all`), with the owner; empty project for the user's
+    /// The scope of an owner's handle in any project (for `--scope all`). The project is empty for the user's
     /// own memories.
     pub fn locate(&self, handle: &str, owner: &str) -> Result<Scope> {
         let connection = &*self.lock();
@@ -219,7 +219,7 @@ pub(crate) fn missing(handle: Handle) -> Error {
     Error::new(ErrorKind::Arguments, what)
 }
 
-/// Deletes an item and what hangs on it, but not its content.
+/// Deletes an item and all rows that depend on it, but not its content.
 pub(crate) fn delete_item(transaction: &Transaction<'_>, id: i64) -> Result<()> {
     index::unindex(transaction, id)?;
     transaction.execute("deleting from the store", "DELETE FROM item WHERE id = ?1", [id])?;

@@ -28,14 +28,14 @@ const READING: &str = "reading the archive";
 
 // ── Storing ──
 
-/// Words that go into the index at once, in bytes: a quarter of a second's work. The next search sees to the rest, so
-/// that a compaction of any size is not kept waiting.
+/// Maximum bytes of text that are indexed while storing: a quarter of a second's work. The next search
+/// indexes the rest, so that a compaction of any size is not kept waiting.
 const AT_ONCE: u64 = 8 << 20;
 
-/// Maximum tries of a step whose chunks another process deletes meanwhile.
+/// Maximum tries to store, while another process deletes chunks that are shared.
 const TRIES: usize = 5;
 
-/// An original with all that can be made of it before the lock is taken.
+/// An original with everything that can be computed before the lock is taken.
 struct Ready<'a> {
     original: &'a Original<'a>,
     content: Prepared,
@@ -43,12 +43,12 @@ struct Ready<'a> {
     words: Words,
 }
 
-/// What becomes of an original's words.
+/// How an original's words get into the index.
 enum Words {
-    /// The words are in the index already, or those of other originals stand for them: for a session, its messages'.
+    /// Not here: they are in the index already, or it is a session, which is searched by its passages.
     None,
     Now(String),
-    /// The next search puts them there.
+    /// The next search indexes them.
     Later,
 }
 
@@ -73,7 +73,7 @@ fn ready<'a>(
     Ok(Ready { original, content, identity, words })
 }
 
-/// Whether an item of that identity is there, with its words.
+/// Whether an item with that identity exists and is indexed.
 fn is_known(connection: &Connection, identity: &Digest) -> Result<bool> {
     match chosen(connection, identity)? {
         (_, Some(id)) => index::is_indexed(connection, id),
@@ -82,8 +82,8 @@ fn is_known(connection: &Connection, identity: &Digest) -> Result<bool> {
 }
 
 impl Store {
-    /// Stores everything or nothing, and returns when it is on disk. Storing the same again changes nothing but times
-    /// and message numbers.
+    /// Stores everything or nothing, and returns when it is on disk. Storing the same again changes nothing
+    /// but times and message numbers.
     pub fn put_all(&self, scope: &Scope, batch: &Batch<'_>) -> Result<Stored> {
         self.storing()?;
         let redactor = &self.redactor;
@@ -129,7 +129,7 @@ impl Store {
         )
     }
 
-    /// Whole sessions as far as `extent` goes, newest first; of one that was stored several times, each time.
+    /// Whole sessions within `extent`, newest first; every stored version of each.
     pub fn sessions(&self, scope: &Scope, extent: &SearchExtent, limit: u32) -> Result<Vec<Entry>> {
         let connection = &*self.lock();
         let (project, session) = match extent {
@@ -164,7 +164,7 @@ impl Store {
         found.into_iter().map(unpacked).collect()
     }
 
-    /// Says what became of a compaction.
+    /// Records how a compaction was applied.
     pub fn finish(&self, scope: &Scope, handle: &str, applied: &Applied) -> Result<()> {
         let connection = &mut *self.lock();
         let doing = "noting what became of a compaction";
@@ -179,8 +179,9 @@ impl Store {
         transaction.commit()
     }
 
-    /// Reads an original; for a compaction the session before it, for a memory its text. Nothing that does not match
-    /// its digest is ever delivered; an [`std::io::Error`] from it holds an [`Error`] of this crate.
+    /// Reads an original; for a compaction the session before it, for a memory its text. Bytes that do not
+    /// match their digest are never returned. An [`std::io::Error`] of the reader holds an [`Error`] of this
+    /// crate.
     pub fn reader<'a>(&'a self, scope: &Scope, handle: &str) -> Result<Box<dyn Read + Send + 'a>> {
         let connection = &self.pool;
         let mut item = item(&locked(connection), scope, handle)?;
@@ -221,8 +222,8 @@ impl Store {
         Ok(out)
     }
 
-    /// A part of an original (of a compaction: its session; of a memory: its text), at most `limit` tokens as `count`
-    /// counts them.
+    /// A part of an original (of a compaction: its session; of a memory: its text), at most `limit` tokens by
+    /// `count`.
     pub fn recall(
         &self,
         scope: &Scope,
@@ -269,7 +270,7 @@ fn try_put_all(
     Ok(Some(stored))
 }
 
-/// Stores the compaction of a batch, if it has one: of originals with these handles and ids.
+/// Stores the compaction of a batch, if it has one. `handles` and `ids` are those of the batch's originals.
 fn put_compaction(
     transaction: &Transaction<'_>,
     scope: &Scope,
@@ -288,7 +289,7 @@ fn put_compaction(
         tool: it.tool.map(Into::into),
         tokens: it.tokens,
     });
-    // A [`Compaction`] without what has a column of its own.
+    // The fields of a [`Compaction`] that have no column of their own.
     let mut body = json!({
         "session": batch.session, "profile": new.profile, "trigger": new.trigger,
         "tokens_before": new.tokens_before, "tokens_after": new.tokens_after,
@@ -363,7 +364,7 @@ fn put_original(
         Words::Now(words) if !index::is_indexed(transaction, id)? => index::index(transaction, id, words)?,
         Words::Now(_) => {}
         Words::Later => index::index_later(transaction, id)?,
-        // Another process may have deleted them in the meantime.
+        // Another process may have deleted the item and its words since `is_known`.
         Words::None if original.what != What::Session && !index::is_indexed(transaction, id)? => {
             index::index_later(transaction, id)?;
         }
@@ -378,7 +379,8 @@ pub(super) fn summary(connection: &Connection, item: i64) -> Result<String> {
     connection.query_row(READING, "SELECT summary FROM compaction WHERE item = ?1", [item], |row| row.get(0))
 }
 
-/// Whether a row is of the session `?3`, if one is named: in a form that the index on sessions serves.
+/// SQL for: a row is of session `?3`, if one is named. Two forms, so that the database uses the index on
+/// sessions.
 fn of_session(table: &str, session: Option<&str>) -> String {
     match session {
         Some(_) => format!("{table}.session = ?3"),
@@ -392,7 +394,7 @@ fn compaction_of(row: &Row<'_>) -> SqlResult<(String, i64, String, String)> {
     Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
 }
 
-/// What is kept of a compaction besides its handle, time and summary.
+/// A compaction's stored JSON: everything but its handle, time and summary.
 fn kept(handle: Handle, body: &str) -> Result<Value> {
     serde_json::from_str(body).map_err(|error| corrupted(handle, "its record corrupted").because(error))
 }
@@ -417,7 +419,7 @@ mod tests {
         let store = Store::open(&StoreAt::Memory, Redactor::default()).unwrap();
         let scope = Scope { owner: "me".into(), project: "/p".into() };
         let first = Handle::of(&scope, &Digest::of(b"late"));
-        // Somebody else's content is in the place, as if its hash began with the same 50 bits.
+        // Another user's content has that handle already, as if its hash began with the same 50 bits.
         let other = Scope { owner: "you".into(), project: "/q".into() };
         let taken = NewItem {
             scope: &other,

@@ -1,4 +1,4 @@
-//! Checks what is stored, and stores anew what an older version stored in another way.
+//! Checks the store's integrity, and rewrites originals that an older version stored.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use history::error::Result;
 /// What an integrity check found.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Checked {
-    /// Originals all of whose bytes were read and compared with their digests.
+    /// Originals that were read completely and match their digests.
     pub originals: u64,
     /// What is wrong, a sentence each; empty when all is well.
     pub problems: Vec<String>,
@@ -23,21 +23,21 @@ pub struct Checked {
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Stats {
-    /// How many of each (`session`, `message`, `output`, `compaction`, `memory`).
+    /// Number of items of each kind (`session`, `message`, `output`, `compaction`, `memory`).
     pub items: BTreeMap<String, u64>,
     /// Bytes of the originals, each content once.
     pub bytes: u64,
-    /// What they take compressed.
+    /// Their size compressed.
     pub stored_bytes: u64,
-    /// Originals that [`Store::rewrite_old_format`] would store anew.
+    /// Originals that [`Store::rewrite_old_format`] would rewrite.
     pub old_format: u64,
     /// Size of the database file; 0 in memory.
     pub file_bytes: u64,
 }
 
 impl Store {
-    /// Stores anew the originals that an older version stored in another way; how many. Nothing is lost if the process
-    /// is killed meanwhile.
+    /// Rewrites the originals that an older version stored in larger chunks; returns how many. Nothing is
+    /// lost if the process is killed meanwhile.
     pub fn rewrite_old_format(&self) -> Result<u64> {
         let store = &self.pool;
         let doing = "storing originals anew";
@@ -65,7 +65,7 @@ impl Store {
             let packs = packer.finish();
             let mut connection = locked(store);
             let transaction = write(&mut connection, &owner, doing)?;
-            // One that another process has deleted meanwhile is not brought back.
+            // Do not bring back an original that another process has deleted meanwhile.
             let sql = "SELECT 1 FROM content WHERE id = ?1 AND owner = ?2 AND sha = ?3";
             let is_there = transaction.exists(doing, sql, params![content, owner, prepared.digest.0])?;
             put_packs(&transaction, &owner, &packs)?;
@@ -83,7 +83,7 @@ impl Store {
         let doing = "giving space back";
         match connection {
             Connection::Sqlite(it) => schema::vacuum(it).map_err(schema::failed(doing)),
-            // PostgreSQL does it by itself.
+            // PostgreSQL vacuums by itself.
             #[cfg(feature = "team")]
             Connection::Postgres(_) => Ok(()),
         }
@@ -98,7 +98,7 @@ impl Store {
             let connection = locked(store);
             match &*connection {
                 Connection::Sqlite(it) => out.problems = schema::check(it).map_err(schema::failed(doing))?,
-                // PostgreSQL holds to its constraints.
+                // PostgreSQL enforces its constraints at every write.
                 #[cfg(feature = "team")]
                 Connection::Postgres(_) => {}
             }
@@ -107,8 +107,8 @@ impl Store {
                 connection.query_map(doing, sql, params![], |row| Ok((row.get(0)?, row.get(1)?)))?;
             contents
         };
-        // Chunks that originals share are read once. An original that fails by them is read by itself, to say what is
-        // wrong.
+        // Shared chunks are read only once. An original with a chunk that fails is read by itself, to report
+        // what is wrong.
         let sound = sound(store)?;
         for (handle, content) in contents {
             let whole = handle.parse::<Handle>().and_then(|handle| {

@@ -1,4 +1,4 @@
-//! Deletes what is old.
+//! Deletes what exceeds the limits on age and size.
 
 use serde::Serialize;
 
@@ -12,12 +12,12 @@ use history::error::Result;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Retention {
-    /// Everything last stored before this moment (milliseconds since 1970).
+    /// Deletes everything last stored before this moment (milliseconds since 1970).
     pub before: Option<i64>,
-    /// The oldest, until the originals take at most this many bytes on disk. With `before`, originals that a newer
-    /// compaction holds stay even so.
+    /// Deletes the oldest until the originals take at most this many bytes on disk. With `before`, originals
+    /// that a newer compaction holds stay even then.
     pub max_bytes: Option<u64>,
-    /// Only originals that no compaction holds: compactions, memories and marks stay.
+    /// Deletes only originals that no compaction holds: compactions, memories and marks stay.
     pub originals_only: bool,
 }
 
@@ -47,10 +47,10 @@ pub struct Collected {
 }
 
 impl Store {
-    /// Deletes what is old; with `dry_run` only reports what it would.
+    /// Deletes what exceeds `retention` or has expired; with `dry_run` only reports it.
     pub fn collect(&self, retention: &Retention, at: i64, dry_run: bool) -> Result<Collected> {
         let connection = &mut *self.lock();
-        // A dry run is the same, taken back: so its figures are exact.
+        // A dry run does the same and rolls it back, so that its figures are exact.
         let transaction = write_all(connection, DELETING)?;
         let mut out = Collected::default();
         for id in ids(&transaction, "SELECT item FROM ask WHERE expires <= ?1", at)? {
@@ -89,7 +89,7 @@ const OLD_COMPACTIONS: &str = "SELECT id FROM item WHERE sort = 'compaction' AND
 const SUPERSEDED: &str = "SELECT i.id FROM item i JOIN memory m ON m.item = i.id
      WHERE i.at < ?1 AND m.superseded IS NOT NULL ORDER BY i.id";
 
-/// Deletes what is older than `before`, compactions first: they hold originals.
+/// Deletes what is older than `before`: compactions first, because they hold originals.
 fn delete_old(
     transaction: &Transaction<'_>,
     before: i64,
@@ -119,8 +119,8 @@ fn delete_old(
     Ok(())
 }
 
-/// Deletes the oldest until no more than `max` bytes are stored: originals that no compaction holds, then compactions,
-/// which lets go of more originals.
+/// Deletes the oldest until no more than `max` bytes are stored: originals that no compaction holds, then
+/// compactions, which releases their originals.
 fn delete_down_to(
     transaction: &Transaction<'_>,
     max: u64,
@@ -153,7 +153,7 @@ fn collect_original(transaction: &Transaction<'_>, id: i64, out: &mut Collected)
     Ok(freed)
 }
 
-/// An original as what goes with it, if it is a session.
+/// What to report of an original, if it is a session.
 fn gone(connection: &Connection, id: i64) -> Result<Option<Gone>> {
     let row = |row: &Row<'_>| {
         let bytes: i64 = row.get(3)?;
@@ -170,12 +170,12 @@ fn gone(connection: &Connection, id: i64) -> Result<Option<Gone>> {
     connection.query_optional(DELETING, sql, [id], row)
 }
 
-/// Deletes an original with the content that nothing else has. Returns the bytes this frees.
+/// Deletes an original, and its content unless another item shares it. Returns the bytes this frees.
 fn delete_original(transaction: &Transaction<'_>, id: i64) -> Result<u64> {
     let content: Option<i64> = transaction
         .query_optional(DELETING, "SELECT content FROM item WHERE id = ?1", [id], |row| row.get(0))?
         .flatten();
-    // What it and other versions of its session hold goes with it from the index: the others are indexed anew.
+    // Deleting it also deletes passages that other versions of its session share: those are indexed again.
     let others = "INSERT INTO unindexed (item) SELECT DISTINCT o.item FROM place g
          JOIN place o ON o.session = g.session AND o.what = 'session' AND o.item <> g.item
          WHERE g.item = ?1 AND g.what = 'session' ON CONFLICT DO NOTHING";
@@ -191,8 +191,9 @@ fn delete_original(transaction: &Transaction<'_>, id: i64) -> Result<u64> {
     sweep(transaction, chunks)
 }
 
-/// Deletes chunks left by a process that ended before it stored their content, and packs whose chunks were stored anew.
-/// Returns the bytes this frees. A process that is still about to use them finds them gone and writes them again.
+/// Deletes chunks left by a process that ended before it stored their content, and packs whose chunks were
+/// rewritten. Returns the bytes this frees. A process that is about to use them notices and writes them
+/// again.
 fn sweep_unnamed(transaction: &Transaction<'_>) -> Result<u64> {
     let unnamed =
         "SELECT id FROM chunk WHERE id >= ?1 AND NOT EXISTS (SELECT 1 FROM part WHERE part.chunk = chunk.id)";

@@ -1,4 +1,4 @@
-//! Keeps the store in order: what is old goes, what is there is checked.
+//! Maintenance of the store: deletes what is old, and checks what is there.
 
 mod check;
 mod collect;
@@ -9,7 +9,7 @@ use history::error::Result;
 pub use check::{Checked, Stats};
 pub use collect::{Collected, Gone, Retention};
 
-/// What an error was about.
+/// Begins the message of an error.
 const DELETING: &str = "deleting what is old";
 
 fn ids(connection: &Connection, sql: &str, parameter: i64) -> Result<Vec<i64>> {

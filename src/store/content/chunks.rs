@@ -1,4 +1,4 @@
-//! Reading contents: chunks taken out of their packs, each checked before it is delivered.
+//! Reads contents: takes chunks out of their packs, and checks each before returning it.
 
 use std::collections::HashSet;
 use std::io::Read;
@@ -10,22 +10,22 @@ use crate::store::database::sql::{Connection, Pool, locked, params};
 use crate::store::{Digest, Handle};
 use history::error::{Error, ErrorKind, Result};
 
-/// Bytes of a content that are searched: its beginning. Bounds what one giant log can cost.
+/// Maximum bytes of a content, from its beginning, that are searched: bounds what a giant log costs.
 pub(crate) const SEARCHED: usize = 4 << 20;
 
-/// Bytes of a chunk, at least; the last of a content may be smaller.
+/// Minimum bytes of a chunk; the last one of a content may be smaller.
 pub(crate) const SMALLEST_CHUNK: usize = 8 << 10;
 
-/// Bytes of a chunk, at most.
+/// Maximum bytes of a chunk.
 pub(crate) const LARGEST_CHUNK: usize = 128 << 10;
 
-/// Bytes of chunks in a pack; the last of them may go beyond.
+/// Uncompressed bytes at which a pack is closed; its last chunk may go beyond.
 pub(crate) const PACK: usize = 1 << 20;
 
-/// Packs that are kept unpacked while a content is read: chunks that repeat are found in earlier ones.
+/// Unpacked packs that are cached while a content is read: repeated chunks are in earlier ones.
 const UNPACKED: usize = 8;
 
-/// No pack is larger, unpacked; those of older versions hold 1 MiB.
+/// Maximum uncompressed bytes of a pack; those of older versions hold 1 MiB.
 const LARGEST_PACK: usize = PACK + LARGEST_CHUNK;
 
 const READING: &str = "reading the archive";
@@ -38,12 +38,12 @@ pub(crate) struct ChunkPlace {
     pub(crate) size: u32,
 }
 
-/// The packs that were read last, unpacked; the newest comes last.
+/// A cache of unpacked packs, the most recently used last.
 #[derive(Default)]
 pub(crate) struct Packs(Vec<(i64, Vec<u8>)>);
 
 impl Packs {
-    /// The bytes of a chunk; `None` when they are not those of `digest`.
+    /// The bytes of a chunk; `None` if they do not match `digest`.
     pub(crate) fn chunk(
         &mut self,
         connection: &Connection,
@@ -53,7 +53,7 @@ impl Packs {
         let ChunkPlace { pack, start, size } = place;
         let range = start as usize..start as usize + size as usize;
         let is_it = |bytes: &[u8]| bytes.get(range.clone()).is_some_and(|it| Digest::of(it) == *digest);
-        // Numbers are used again after a pack was deleted: what is unpacked here may be an earlier pack of this number.
+        // Ids are reused after a pack is deleted: the cached one may be an earlier pack with this id.
         match self.0.iter().position(|it| it.0 == pack) {
             Some(known) if is_it(&self.0[known].1) => self.0[known..].rotate_left(1),
             known => {
@@ -68,7 +68,7 @@ impl Packs {
     }
 }
 
-/// The bytes of a pack; `None` when it is missing or damaged.
+/// The uncompressed bytes of a pack; `None` if it is missing or damaged.
 fn unpacked(connection: &Connection, pack: i64) -> Result<Option<Vec<u8>>> {
     Ok(pack::read(connection, pack)?.and_then(|(size, packed)| {
         let size = usize::try_from(size).ok().filter(|it| *it <= LARGEST_PACK)?;
@@ -89,7 +89,7 @@ struct ContentPart {
     size: u32,
 }
 
-/// The parts of a content, in order, and its digest. A content of which a row is missing is an error.
+/// The parts of a content, in order, and its digest. Fails if a row is missing.
 fn parts(connection: &Connection, handle: Handle, content: i64) -> Result<(Vec<ContentPart>, Digest)> {
     let about: Option<([u8; 32], i64)> = connection.query_optional(
         READING,
@@ -109,13 +109,13 @@ fn parts(connection: &Connection, handle: Handle, content: i64) -> Result<(Vec<C
     Ok((parts, Digest(digest)))
 }
 
-/// The chunks that are what they were, each pack unpacked once.
+/// Ids of the chunks that match their digests; each pack is unpacked once.
 pub(crate) fn sound(store: &Pool) -> Result<HashSet<i64>> {
     let packs: Vec<i64> =
         locked(store).query_map(READING, "SELECT id FROM pack ORDER BY id", params![], |row| row.get(0))?;
     let mut sound = HashSet::new();
     for pack in packs {
-        // Others go on in between.
+        // Locked for one pack at a time, so that others can work in between.
         let connection = locked(store);
         let sql = "SELECT id, sha, start, size FROM chunk WHERE pack = ?1";
         let chunks: Vec<(i64, Digest, ChunkPlace)> = connection.query_map(READING, sql, [pack], |row| {
@@ -132,7 +132,7 @@ pub(crate) fn sound(store: &Pool) -> Result<HashSet<i64>> {
     Ok(sound)
 }
 
-/// Whether a content consists of these chunks and lacks none.
+/// Whether a content's list of chunks is complete and all of them are in `sound`.
 pub(crate) fn consists_of(
     connection: &Connection,
     handle: Handle,
@@ -150,7 +150,7 @@ fn place(connection: &Connection, part: &ContentPart) -> Result<Option<ChunkPlac
     })
 }
 
-/// Delivers a content chunk by chunk.
+/// Reads a content chunk by chunk.
 pub(crate) struct Reader<'a> {
     connection: &'a Pool,
     handle: Handle,
@@ -158,11 +158,11 @@ pub(crate) struct Reader<'a> {
     parts: std::vec::IntoIter<ContentPart>,
     packs: Packs,
     now: std::io::Cursor<Vec<u8>>,
-    /// Bytes that were delivered, up to the end of `now`.
+    /// Bytes of the content read so far, up to the end of `now`.
     at: u64,
-    /// Bytes of the next part that were delivered already, as the end of another chunk.
+    /// Leading bytes of the next part that were read already, as part of an older chunk.
     skip: usize,
-    /// The list of parts was read again, and no part since.
+    /// The list of parts was read again, and no part has been read since.
     again: bool,
     hasher: Sha256,
     expected: Digest,
@@ -182,7 +182,7 @@ impl Read for Reader<'_> {
 }
 
 impl Reader<'_> {
-    /// Takes the next chunk, or finds that the content ended as it should.
+    /// Reads the next chunk, or at the end checks the digest of the content.
     fn advance(&mut self) -> Result<()> {
         let connection = locked(self.connection);
         let Some(part) = self.parts.next() else {
@@ -194,7 +194,8 @@ impl Reader<'_> {
             if self.again {
                 return Err(self.damaged(&part, "missing"));
             }
-            // Another process has cut the content anew since this one began to read it.
+            // Another process has chunked the content again since this read began: continue with the new
+            // list.
             self.again = true;
             let mut skip = self.at;
             let (parts, _) = parts(&connection, self.handle, self.content)?;
@@ -256,9 +257,9 @@ pub(crate) fn open<'a>(connection: &'a Pool, handle: Handle, content: i64) -> Re
     })
 }
 
-/// The beginning of a content, as much as is searched; up to what is damaged, which is an error when it is read.
+/// The searched beginning of a content. Ends silently before a damaged chunk, which a full read reports.
 pub(crate) fn head(connection: &Connection, content: i64) -> Result<Vec<u8>> {
-    // All but the last chunk have at least the smallest size.
+    // Enough rows: all chunks but the last have at least the minimum size.
     let sql = "SELECT c.sha, c.pack, c.start, c.size FROM part p JOIN chunk c ON c.id = p.chunk
              WHERE p.content = ?1 ORDER BY p.seq LIMIT ?2";
     let parts =

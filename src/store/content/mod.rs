@@ -1,8 +1,8 @@
-//! Storing contents: cut by content into chunks, of which an owner stores each once, compressed a pack at a time.
+//! Stores contents: in content-defined chunks, each stored once per owner, compressed a pack at a time.
 //!
-//! A chunk that repeats costs a row; a session that has grown, its growth. Chunks are small so that a picture inside a
-//! record is found again wherever it stands, packs large so that text compresses as well as in one piece (measured on
-//! real sessions: 7.4 to 1 by packs, 4.6 to 1 chunk by chunk).
+//! A repeated chunk costs a row, and a session that has grown costs its growth. Chunks are small so that an
+//! image inside a record is recognized at any offset, packs large so that text compresses as well as in one
+//! piece (measured on real sessions: 7.4 to 1 by packs, 4.6 to 1 chunk by chunk).
 
 pub(crate) mod chunks;
 pub(crate) mod pack;
@@ -24,14 +24,14 @@ use chunks::{LARGEST_CHUNK, PACK, Packs, SEARCHED, SMALLEST_CHUNK, find};
 use history::error::{Error, ErrorKind, Result};
 use pack::Packed;
 
-/// Bytes of a chunk, as a rule.
+/// Average bytes of a chunk.
 const CHUNK: usize = 32 << 10;
 
-/// Compressed bytes that wait to be written. A content with more writes them ahead of the step that stores it, so that
-/// memory is bounded; a process that ends in between leaves chunks that nothing names, for [`sweep`].
+/// Maximum compressed bytes that wait in memory. More are written before the transaction that stores their
+/// content; a process that ends in between leaves chunks without a content, which `collect` deletes.
 const WAITING: usize = 8 << 20;
 
-/// The compressor's level: its own default, a good bargain for text.
+/// zstd's default level, a good compromise for text.
 const LEVEL: i32 = 3;
 
 const STORING: &str = "archiving originals";
@@ -73,14 +73,14 @@ impl Body<'_> {
         }
     }
 
-    /// Its beginning, as much as is searched.
+    /// Its beginning, up to [`SEARCHED`] bytes.
     pub(crate) fn head(&self) -> Result<Cow<'_, [u8]>> {
         self.part(0..self.len().min(SEARCHED as u64))
     }
 }
 
 impl<'a> Body<'a> {
-    /// It from its beginning to its end.
+    /// Reads it from beginning to end.
     pub fn reader(self) -> Box<dyn Read + 'a> {
         match self {
             Self::Bytes(bytes) => Box::new(bytes),
@@ -89,11 +89,11 @@ impl<'a> Body<'a> {
     }
 }
 
-/// Makes the contents of one step ready to be stored, while others may write.
+/// Prepares the contents of one transaction before it begins, so that others can write meanwhile.
 pub(crate) struct Packer<'a> {
     connection: &'a Pool,
     owner: &'a str,
-    /// Chunks that lie in the archive, whole, or in a pack of this step.
+    /// Chunks that are intact in the archive, or in a pack of this transaction.
     known: HashSet<Digest>,
     unpacked: Packs,
     open: Vec<u8>,
@@ -114,7 +114,7 @@ impl<'a> Packer<'a> {
         }
     }
 
-    /// Hashes a content and packs what of it is not there yet, in one pass over it.
+    /// Hashes a content and packs its new chunks, in one pass.
     pub(crate) fn add(&mut self, content: &mut dyn Read) -> Result<Prepared> {
         let mut out = Prepared { chunks: Vec::new(), digest: Digest::of(b""), size: 0 };
         let mut whole = Sha256::new();
@@ -133,13 +133,13 @@ impl<'a> Packer<'a> {
                 self.close_pack()?;
             }
         }
-        // The next content begins its own pack: what is searched is small, and is to be unpacked quickly.
+        // The next content begins its own pack: what is searched is small, and must unpack quickly.
         self.close_pack()?;
         out.digest = Digest(whole.finalize().into());
         Ok(out)
     }
 
-    /// Whether a chunk lies in the archive with these bytes. It is read, because it is about to be relied on.
+    /// Whether the archive has this chunk with these bytes. Reads it, because the content will rely on it.
     fn is_archived(&mut self, digest: &Digest, bytes: &[u8]) -> Result<bool> {
         let connection = locked(self.connection);
         match find(&connection, self.owner, digest)? {
@@ -179,13 +179,13 @@ fn compress(bytes: &[u8]) -> Result<Vec<u8>> {
     let mut packed = zstd::bulk::compress(bytes, LEVEL).map_err(|error| {
         Error::new(ErrorKind::Store, format!("{STORING}: expected to compress")).because(error)
     })?;
-    // It has room for bytes that do not compress; packs that wait would keep it.
+    // zstd allocates for the worst case, and packs that wait would hold on to that memory.
     packed.shrink_to_fit();
     Ok(packed)
 }
 
-/// Stores packs with their chunks. A chunk that is there already, damaged or stored by another process in the meantime,
-/// is from now on the one in its new pack.
+/// Stores packs with their chunks. A chunk that exists already (damaged, or stored by another process
+/// meanwhile) now refers to its new pack.
 pub(crate) fn put_packs(transaction: &Transaction<'_>, owner: &str, packs: &[Pack]) -> Result<()> {
     for pack in packs {
         let id = pack::put(transaction, &pack.packed)?;
@@ -202,8 +202,8 @@ pub(crate) fn put_packs(transaction: &Transaction<'_>, owner: &str, packs: &[Pac
     Ok(())
 }
 
-/// Stores a content whose packs were stored; its id. `None`: another process has deleted a chunk in the meantime, and
-/// it has to be prepared again.
+/// Stores a content whose packs are stored; returns its id. `None`: another process has deleted a chunk
+/// meanwhile, and the content must be prepared again.
 pub(crate) fn put_content(
     transaction: &Transaction<'_>,
     owner: &str,
@@ -239,7 +239,7 @@ pub(crate) fn put_content(
     let sql = "SELECT chunk FROM part WHERE content = ?1 ORDER BY seq";
     let before: Vec<i64> = transaction.query_map(STORING, sql, [id], |row| row.get(0))?;
     if before != parts {
-        // An older version cut it otherwise, or rows of its list are lost.
+        // An older version chunked it differently, or rows of its list are lost.
         transaction.execute(STORING, "DELETE FROM part WHERE content = ?1", [id])?;
         put_parts(transaction, id, &parts)?;
         sweep(transaction, before.into_iter().collect::<HashSet<_>>())?;
@@ -255,7 +255,8 @@ fn put_parts(transaction: &Transaction<'_>, content: i64, chunks: &[i64]) -> Res
     Ok(())
 }
 
-/// Deletes those of these chunks that no content has, and packs without a chunk. Returns the bytes this frees on disk.
+/// Deletes those of `chunks` that no content uses, and packs left without a chunk. Returns the bytes this
+/// frees on disk.
 pub(crate) fn sweep(transaction: &Transaction<'_>, chunks: impl IntoIterator<Item = i64>) -> Result<u64> {
     let doing = "deleting what is old";
     let mut packs = HashSet::new();
@@ -277,7 +278,7 @@ pub(crate) fn sweep(transaction: &Transaction<'_>, chunks: impl IntoIterator<Ite
     Ok(freed)
 }
 
-/// Our error that a reader had to wrap in an I/O error; any other I/O error as the cause of a new one.
+/// Takes our error out of a reader's I/O error; wraps any other I/O error in one of ours.
 pub fn unwrapped(error: std::io::Error) -> Error {
     match error.downcast::<Error>() {
         Ok(ours) => ours,

@@ -7,7 +7,7 @@ use history::error::Result;
 /// A compressed pack that is about to be stored.
 pub(crate) struct Packed {
     sha: Digest,
-    /// Unpacked.
+    /// Uncompressed bytes.
     size: usize,
     place: PackPlace,
 }
@@ -20,7 +20,7 @@ enum PackPlace {
 }
 
 impl Packed {
-    /// Uploads a pack where packs are objects; otherwise it waits for [`put`].
+    /// Uploads the pack if packs are objects; otherwise holds it in memory until [`put`].
     pub(crate) fn new(
         connection: &Connection,
         owner: &str,
@@ -52,7 +52,7 @@ impl Packed {
     }
 }
 
-/// Stores a pack; its id. One that is there already is replaced: it may be damaged.
+/// Stores a pack; returns its id. One that exists is replaced, since it may be damaged.
 pub(crate) fn put(transaction: &Transaction<'_>, pack: &Packed) -> Result<i64> {
     let size = pack.size as i64;
     let doing = "archiving originals";
@@ -94,7 +94,7 @@ pub(crate) fn sweep_objects(connection: &Connection, at: i64) -> Result<()> {
     }
 }
 
-/// A pack's size and its compressed bytes; nothing where it is missing.
+/// A pack's uncompressed size and its compressed bytes; `None` if it is missing.
 pub(crate) fn read(connection: &Connection, pack: i64) -> Result<Option<(i64, Vec<u8>)>> {
     let doing = "reading the archive";
     match connection {

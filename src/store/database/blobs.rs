@@ -1,7 +1,7 @@
-//! Packs as objects: in S3 or whatever speaks its protocol, or in files of a directory that all servers see.
+//! Packs as objects: in S3 or a compatible service, or as files in a directory that all servers share.
 //!
-//! An object is named by its owner and content, and by chance: no name is ever used twice, so that an object which no
-//! row names can be deleted while another server stores the same content again.
+//! An object's name has its owner, its content's digest and a random number. No name is used twice, so that
+//! an object without a row can be deleted while another server stores the same content again.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use tokio::runtime::Runtime;
 use crate::store::Digest;
 use history::error::{Error, ErrorKind, Result};
 
-/// How long a request is tried again that a server answered with 500, or not.
+/// Timeout of a request, and how long a failed one is retried.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A younger object that no row names may be that of a compaction under way.
+/// Milliseconds. A younger object without a row may belong to a transaction under way.
 const YOUNG: i64 = 24 * 60 * 60 * 1_000;
 
 pub(crate) struct Blobs {
@@ -80,7 +80,7 @@ impl Blobs {
         aside(|| self.runtime.block_on(job))
     }
 
-    /// Uploads a pack; the name of its object.
+    /// Uploads a pack; returns the name of its object.
     pub(crate) fn put(&self, owner: &str, sha: &Digest, packed: Vec<u8>) -> Result<String> {
         let mut chance = [0; 8];
         ring::rand::SystemRandom::new()
@@ -94,7 +94,7 @@ impl Blobs {
         Ok(name)
     }
 
-    /// The bytes of an object; nothing where it is missing.
+    /// The bytes of an object; `None` if it is missing.
     pub(crate) fn get(&self, name: &str) -> Result<Option<Vec<u8>>> {
         let found = self.wait(async {
             let found = self.store.get(&Path::from(name)).await?;
@@ -107,7 +107,7 @@ impl Blobs {
         }
     }
 
-    /// Deletes the objects that are not among these names and not young. `at`: milliseconds since 1970.
+    /// Deletes objects that are neither in `named` nor younger than [`YOUNG`]. `at`: milliseconds since 1970.
     pub(crate) fn sweep(&self, named: &HashSet<String>, at: i64) -> Result<()> {
         let doing = "deleting what is old";
         let prefix = Path::from("packs");
@@ -123,7 +123,7 @@ impl Blobs {
     }
 }
 
-/// Runs what blocks: aside, where it is called by a thread that also talks.
+/// Runs a job that blocks; within a multi-threaded Tokio runtime, without blocking the runtime's other tasks.
 pub(crate) fn aside<T>(job: impl FnOnce() -> T) -> T {
     use tokio::runtime::{Handle, RuntimeFlavor};
     match Handle::try_current() {

@@ -1,17 +1,17 @@
-//! What a database says in place of an answer.
+//! Errors of both databases.
 
 #[derive(Debug)]
 pub(crate) enum SqlError {
     Sqlite(rusqlite::Error),
     #[cfg(feature = "team")]
     Postgres(::postgres::Error),
-    /// The connection is gone: nothing of a transaction that was open on it is stored.
+    /// The connection is gone: a transaction that was open on it is rolled back.
     #[cfg(feature = "team")]
     Lost,
-    /// The connection was lost while a transaction was committed: it is not known whether it was.
+    /// The connection was lost during a commit: whether that took effect is unknown.
     #[cfg(feature = "team")]
     Unsure,
-    /// A row holds what cannot be there.
+    /// A row holds an invalid value.
     Odd(String),
 }
 

@@ -17,22 +17,22 @@ use history::error::{Error, ErrorKind, Result};
 use history::secrets::Redactor;
 use sql::{Connection, Pool, locked};
 
-/// How long a preview, or an entry of the audit log, waits for a store that another process holds: what was asked for
-/// is of use without being kept.
+/// How long a preview or an audit entry waits for a store that another process holds: the operation is of use
+/// without it.
 const PREVIEW_PATIENCE: Duration = Duration::from_millis(300);
 
-/// Where originals and memories are kept. All methods may be called from several threads, and several processes may
-/// share one store; waiting for another process is bounded (30 s, then [`ErrorKind::Locked`]).
+/// Where originals and memories are kept. All methods may be called from several threads, and several
+/// processes may share one store; waiting for another process is bounded (30 s, then [`ErrorKind::Locked`]).
 ///
-/// A handle is given as the text a caller has. One that is malformed, does not exist or is another owner's is
-/// [`ErrorKind::Arguments`]; one of another project is [`ErrorKind::Refused`]. What the database cannot do is
+/// Handles are passed as text. One that is malformed, does not exist or is another owner's is
+/// [`ErrorKind::Arguments`]; one of another project is [`ErrorKind::Refused`]. A failure of the database is
 /// [`ErrorKind::Store`], with the remedy.
 pub struct Store {
     pub(in crate::store) pool: Pool,
     pub(in crate::store) directory: Option<PathBuf>,
     keeps: bool,
     pub(in crate::store) redactor: Redactor,
-    /// Why nothing is kept, where the store could not be opened.
+    /// Why nothing can be stored, if the store could not be opened.
     refusal: Option<Refusal>,
 }
 
@@ -42,7 +42,7 @@ impl std::fmt::Debug for Store {
     }
 }
 
-/// The error that everything returns that would store.
+/// The error of every method that would store something.
 #[derive(Debug)]
 struct Refusal {
     kind: ErrorKind,
@@ -50,7 +50,7 @@ struct Refusal {
 }
 
 impl Store {
-    /// Opens the store, makes or upgrades it. `redactor` is what summaries and memories are cut with.
+    /// Opens the store, creating or upgrading it. `redactor` masks secrets in summaries and memories.
     pub fn open(place: &StoreAt, redactor: Redactor) -> Result<Self> {
         let directory = match place {
             StoreAt::Path(directory) => Some(directory.clone()),
@@ -71,7 +71,7 @@ impl Store {
         })
     }
 
-    /// Opens the store; where that cannot be done, an empty one that refuses to store anything, and says why.
+    /// Opens the store; if that fails, an empty one that refuses to store anything and says why.
     pub fn open_or_refuse(place: &StoreAt, redactor: Redactor) -> Result<Self> {
         let error = match Self::open(place, redactor.clone()) {
             Ok(store) => return Ok(store),
@@ -92,7 +92,7 @@ impl Store {
         }
     }
 
-    /// Runs `does` unless another process holds the store, for what may go unstored.
+    /// Runs `does`, or fails soon if another process holds the store: for what may go unstored.
     pub(in crate::store) fn if_free<T>(&self, does: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
         self.storing()?;
         let mut connection = self.lock();
@@ -106,7 +106,8 @@ impl Store {
         locked(&self.pool)
     }
 
-    /// Whether it outlives this process (or, in tests, is to be treated so). If not, nothing may be replaced in place.
+    /// Whether it outlives this process (or, in tests, counts as if). If not, nothing may be replaced in
+    /// place.
     pub fn keeps(&self) -> bool {
         self.keeps
     }

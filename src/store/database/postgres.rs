@@ -20,26 +20,26 @@ use super::error::{SqlError, SqlResult, odd};
 use super::schema::PATIENCE;
 use history::error::{Error, ErrorKind, Result};
 
-/// Connections of one server to its database.
+/// Maximum connections of one server to its database.
 const CONNECTIONS: usize = 8;
 
-/// Everybody who locks with this key first is an Epitome: "eptm".
+/// First key of all advisory locks of Epitome: "eptm".
 const APPLICATION: i32 = 0x6570_746d;
 
-/// Words of one row of an index. PostgreSQL's positions end at 16,383, and its rows at 1 MB.
+/// Maximum words in one row of an index: a `tsvector` has positions up to 16,383 and at most 1 MB.
 const ROW_WORDS: usize = 4_000;
 
 /// Words that a row has in common with the next, so that a phrase is found across their border.
 const SHARED_WORDS: usize = 32;
 
-/// The steps of the schema, oldest first, as those of SQLite: a step is never changed once released.
+/// Migrations of the schema, oldest first. As for SQLite, one is never changed once released.
 const STEPS: &[&str] =
     &[include_str!("postgres/1.sql"), include_str!("postgres/2.sql"), include_str!("postgres/3.sql")];
 
-/// The version that this program writes.
+/// The schema version that this program writes.
 pub(crate) const VERSION: u32 = STEPS.len() as u32;
 
-/// Opens the store, makes or upgrades it.
+/// Opens the store, creating or upgrading it.
 pub(crate) fn open(
     database: &str,
     blobs: &str,
@@ -83,7 +83,7 @@ struct PgServer {
     blobs: Blobs,
 }
 
-/// A connection that is made when it is first needed, and again when it was lost.
+/// A connection that is opened when first needed, and again after it was lost.
 pub(crate) struct PgSession {
     server: Arc<PgServer>,
     open: RefCell<Option<Open>>,
@@ -112,7 +112,8 @@ impl PgSession {
         &self.server.blobs
     }
 
-    /// Does something on the connection, which is made anew where it was lost: before, or (`again`) while it is done.
+    /// Runs `job` on the connection, which is opened first if need be. With `again`, a job that lost its
+    /// connection outside of a transaction is repeated once, on a new one.
     fn on<T>(&self, again: bool, job: impl Fn(&mut Open) -> Result<T, postgres::Error>) -> SqlResult<T> {
         aside(|| {
             let mut open = self.open.borrow_mut();
@@ -149,10 +150,10 @@ impl PgSession {
         })
     }
 
-    /// How many rows a statement changed. It is not tried again: it may have been done.
+    /// Returns how many rows a statement changed. Never repeated: it may have taken effect.
     pub(crate) fn execute(&self, sql: &str, params: &[&dyn rusqlite::ToSql]) -> SqlResult<usize> {
         let values = values(params)?;
-        // Preparing it shows whether the connection is there.
+        // Preparing the statement first shows whether the connection is alive.
         let statement = self.on(true, |open| {
             if !open.in_transaction {
                 open.client.batch_execute("")?;
@@ -162,7 +163,7 @@ impl PgSession {
         self.on(false, |open| open.client.execute(&statement, &parameters(&values)).map(|it| it as usize))
     }
 
-    /// Begins a transaction that others who write for this owner wait for, or, without one, all who write.
+    /// Begins a transaction for which other writers of this owner wait or, without an owner, all writers.
     pub(crate) fn begin(&self, owner: Option<&str>) -> SqlResult<()> {
         let locks = match owner {
             Some(owner) => {
@@ -176,7 +177,7 @@ impl PgSession {
         let begun = self.on(true, |open| open.client.batch_execute(&format!("BEGIN; SELECT {locks}")));
         match (&begun, &mut *self.open.borrow_mut()) {
             (Ok(()), Some(open)) => open.in_transaction = true,
-            // What waited too long has failed within the transaction.
+            // A lock timeout leaves the failed transaction open.
             (Err(_), Some(open)) => {
                 let _ = aside(|| open.client.batch_execute("ROLLBACK"));
             }
@@ -202,7 +203,7 @@ impl PgSession {
         self.on(true, |open| open.client.batch_execute(&set))
     }
 
-    /// Makes the tables, or brings those of an older version up to this one.
+    /// Creates the tables, or upgrades those of an older version.
     fn migrate(&self) -> SqlResult<Result<()>> {
         self.begin(None)?;
         self.on(false, |open| {
@@ -240,14 +241,14 @@ impl Open {
     }
 }
 
-/// Whether the server ends the connection, or it has broken.
+/// Whether the server closed the connection, or it broke.
 fn is_lost(error: &postgres::Error) -> bool {
     let ends =
         [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN, SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT];
     error.is_closed() || error.code().is_some_and(|it| ends.contains(it))
 }
 
-/// What the database's refusal means, and what to do about it.
+/// What an error of the database means, and what to do about it.
 pub(crate) fn failed(doing: &'static str, error: postgres::Error) -> Error {
     let (kind, found) = match error.code() {
         Some(it) if *it == SqlState::LOCK_NOT_AVAILABLE => {
@@ -270,7 +271,7 @@ pub(crate) fn failed(doing: &'static str, error: postgres::Error) -> Error {
 
 // ── Values ──
 
-/// A parameter, as SQLite takes it.
+/// A parameter in SQLite's types.
 #[derive(Debug)]
 struct Value<'a>(ToSqlOutput<'a>);
 
@@ -298,7 +299,7 @@ impl ToSql for Value<'_> {
             ValueRef::Integer(it) if *column == Type::INT4 => i32::try_from(it)?.to_sql(column, out),
             ValueRef::Integer(it) => it.to_sql(column, out),
             ValueRef::Real(it) => it.to_sql(column, out),
-            // PostgreSQL's texts hold every character but this one.
+            // PostgreSQL's text type cannot hold NUL.
             ValueRef::Text(it) => std::str::from_utf8(it)?.replace('\0', "\u{fffd}").to_sql(column, out),
             ValueRef::Blob(it) => it.to_sql(column, out),
         }
@@ -311,7 +312,7 @@ impl ToSql for Value<'_> {
     to_sql_checked!();
 }
 
-/// A column, as SQLite gives it.
+/// A column's value in SQLite's types.
 pub(crate) fn value(row: &Row, column: usize) -> SqlResult<ValueRef<'_>> {
     let of = row.columns().get(column).ok_or_else(|| odd(column, "nothing"))?.type_();
     let found = match *of {
@@ -325,7 +326,8 @@ pub(crate) fn value(row: &Row, column: usize) -> SqlResult<ValueRef<'_>> {
 
 // ── Words ──
 
-/// Words (see [`crate::store::search::words::indexed`]) as SQLite's index has them: lower case, without accents.
+/// Splits words (see [`crate::store::search::words::indexed`]) as SQLite's index does: lower case, without
+/// accents.
 fn tokens(words: &str) -> Vec<String> {
     let has_accents = |it: char| it < '\u{500}' || ('\u{1e00}'..='\u{1fff}').contains(&it);
     let mut plain = String::with_capacity(words.len());
@@ -340,7 +342,7 @@ fn tokens(words: &str) -> Vec<String> {
     plain.split(|it: char| !it.is_alphanumeric()).filter(|it| !it.is_empty()).map(str::to_owned).collect()
 }
 
-/// The rows of an index that hold these words, each a `tsvector`, with `about` in each; at least one.
+/// The index rows for these words, each a `tsvector` that also has all tokens of `about`; at least one row.
 pub(crate) fn vectors(words: &str, about: &str) -> Vec<String> {
     let tokens = tokens(words);
     let about: String = about.split_whitespace().map(|it| format!(" '#{it}'")).collect();
@@ -354,7 +356,7 @@ pub(crate) fn vectors(words: &str, about: &str) -> Vec<String> {
     (0..rows).map(row).collect()
 }
 
-/// A phrase of FTS5 (see [`crate::store::search::words::Words`]) as a `tsquery`; `about` is wanted too.
+/// FTS5 phrases (see [`crate::store::search::words::Words`]) as a `tsquery`: any of them, and all of `about`.
 pub(crate) fn query(phrases: &[&str], about: &[String]) -> String {
     let one = |phrase: &&str| {
         let prefix = if phrase.ends_with('*') { ":*" } else { "" };

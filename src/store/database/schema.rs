@@ -1,4 +1,4 @@
-//! The database's schema as a list of steps, how a connection is opened, and what its errors mean to people.
+//! SQLite: the schema as a list of migrations, how a connection is opened, and what errors mean to people.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,10 +13,10 @@ pub(crate) const FILE: &str = "epitome.db";
 /// Marks the file as ours (`PRAGMA application_id`): "eptm".
 const APPLICATION: i32 = 0x6570_746d;
 
-/// How long one process waits for another.
+/// How long one process waits for another's lock.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The steps, oldest first. A database's version is how many of them it has seen; a step is never changed once
+/// Migrations, oldest first. A database's version is how many were applied to it. One is never changed once
 /// released, only followed by another.
 const STEPS: &[&str] = &[
     include_str!("sqlite/1.sql"),
@@ -27,10 +27,10 @@ const STEPS: &[&str] = &[
     include_str!("sqlite/6.sql"),
 ];
 
-/// The version that this program writes.
+/// The schema version that this program writes.
 pub(crate) const VERSION: u32 = STEPS.len() as u32;
 
-/// Opens the database in a directory, or one in memory; makes or upgrades it.
+/// Opens the database in a directory, or one in memory, creating or upgrading it.
 pub(crate) fn open(directory: Option<&Path>) -> Result<Connection> {
     let mut connection = match directory {
         Some(directory) => {
@@ -55,7 +55,8 @@ pub(crate) fn open(directory: Option<&Path>) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Makes directory and file for the owner's eyes only. SQLite gives its side files the permissions of the main one.
+/// Creates directory and file, readable by their owner only. SQLite's side files get the permissions of the
+/// main one.
 fn prepare(directory: &Path, file: &Path) -> std::io::Result<()> {
     let mut making = std::fs::DirBuilder::new();
     let mut opening = std::fs::OpenOptions::new();
@@ -69,7 +70,7 @@ fn prepare(directory: &Path, file: &Path) -> std::io::Result<()> {
     match opening.write(true).create_new(true).open(file) {
         Ok(made) => {
             made.sync_all()?;
-            // The name is on disk when the directory is.
+            // The new file's name is on disk only once its directory is synced.
             #[cfg(unix)]
             std::fs::File::open(directory)?.sync_all()?;
             Ok(())
@@ -83,13 +84,13 @@ fn set_up(connection: &mut Connection) -> Result<()> {
     let doing = "opening the store";
     wait_at_most(connection, PATIENCE)?;
     connection.set_prepared_statement_cache_capacity(64);
-    // Before anything is changed: is it ours, and do we know it?
+    // Before anything is changed: is the database ours, and of a known version?
     let (version, application) = state(connection)?;
     if version == 0 && application == 0 {
         let tables: i64 = connection
             .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
             .map_err(failed(doing))?;
-        // The connection may have been overtaken by another process that is making it.
+        // Another process may be creating the database at this moment.
         if tables > 0 && state(connection)? == (0, 0) {
             return Err(foreign());
         }
@@ -124,7 +125,7 @@ fn not_newer(version: u32) -> Result<()> {
     if version <= VERSION { Ok(()) } else { Err(newer(version, VERSION)) }
 }
 
-/// The refusal to touch what a newer program made.
+/// The error for a database that a newer version wrote.
 pub(crate) fn newer(found: u32, known: u32) -> Error {
     let what = format!(
         "opening the store: database of a newer version {found}; this is {known}; upgrade epitome, or name \
@@ -149,8 +150,8 @@ fn state(connection: &Connection) -> Result<(u32, i32)> {
         .map_err(failed("opening the store"))
 }
 
-/// Switches to the write-ahead log. While several processes do that to a new database, SQLite answers "busy" at once
-/// instead of waiting, so we wait.
+/// Switches to the write-ahead log. If several processes do that to a new database, SQLite returns "busy" at
+/// once instead of waiting, so we wait.
 fn journal(connection: &Connection) -> Result<()> {
     let mut tries = 0;
     loop {
@@ -170,7 +171,7 @@ fn busy(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
-/// How long to wait while another process holds the store.
+/// Sets how long to wait while another process holds the store.
 pub(crate) fn wait_at_most(connection: &Connection, patience: Duration) -> Result<()> {
     connection.busy_timeout(patience).map_err(failed("setting how long to wait for the store"))
 }
@@ -211,7 +212,7 @@ pub(crate) fn check(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     Ok(problems)
 }
 
-/// What the database's refusal means, and what to do about it.
+/// What an error of the database means, and what to do about it.
 pub(crate) fn failed(doing: &'static str) -> impl Fn(rusqlite::Error) -> Error {
     move |error| {
         let (kind, found) = match error.sqlite_error_code() {

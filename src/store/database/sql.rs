@@ -1,5 +1,5 @@
-//! The store's SQL, in the dialect that SQLite and PostgreSQL both speak: parameters are `?1`, values are those of
-//! SQLite, and what the two write differently is a function of [`Connection`].
+//! The store's SQL, in the dialect that SQLite and PostgreSQL share: parameters are `?1`, values are those of
+//! SQLite, and what differs is a function of [`Connection`].
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -49,7 +49,7 @@ impl Row<'_> {
     }
 }
 
-/// What the database's refusal means, and what to do about it.
+/// What an error of the database means, and what to do about it.
 pub(crate) fn failed(doing: &'static str) -> impl Fn(SqlError) -> Error {
     let other = "expected the database to do it, it did not; `epitome doctor` checks it";
     move |error| match error {
@@ -79,11 +79,11 @@ pub(crate) enum Connection {
 }
 
 impl Connection {
-    /// How many rows a statement changed. `doing` begins the sentence of an error.
+    /// Returns how many rows a statement changed. `doing` begins the message of an error.
     pub(crate) fn execute(&self, doing: &'static str, sql: &str, params: impl Params) -> Result<usize> {
         let params = params.list();
         match self {
-            // SQLite prepares each statement once; PostgreSQL's session does.
+            // Prepared statements are cached here for SQLite, in the session for PostgreSQL.
             Self::Sqlite(it) => {
                 let changed = it.prepare_cached(sql).and_then(|mut it| it.execute(&*params));
                 changed.map_err(schema::failed(doing))
@@ -93,7 +93,7 @@ impl Connection {
         }
     }
 
-    /// The first row; an error where there is none.
+    /// The first row; an error if there is none.
     pub(crate) fn query_row<T>(
         &self,
         doing: &'static str,
@@ -179,7 +179,7 @@ impl Connection {
         }
     }
 
-    /// How long it waits for others that write.
+    /// Sets how long to wait for other writers.
     pub(crate) fn wait_at_most(&self, patience: Duration) -> Result<()> {
         match self {
             Self::Sqlite(it) => schema::wait_at_most(it, patience),
@@ -191,7 +191,7 @@ impl Connection {
     }
 }
 
-/// Changes that are made together, or, unless [`Transaction::commit`] is reached, not at all.
+/// A transaction, which is rolled back when dropped before [`Transaction::commit`].
 pub(crate) struct Transaction<'a> {
     connection: &'a mut Connection,
     doing: &'static str,
@@ -216,13 +216,14 @@ impl Deref for Transaction<'_> {
 impl Drop for Transaction<'_> {
     fn drop(&mut self) {
         if self.is_open {
-            // A connection that cannot do even this is not used again.
+            // Nothing more can be done on a connection that fails even here.
             let _ = self.connection.end("ROLLBACK");
         }
     }
 }
 
-/// Begins to change what one owner has: others that change it wait. The wait is here and not in the middle.
+/// Begins a transaction that changes one owner's data, for which other writers of it wait. Locks at its
+/// beginning, so that nothing waits in the middle.
 pub(crate) fn write<'a>(
     connection: &'a mut Connection,
     owner: &str,
@@ -231,7 +232,7 @@ pub(crate) fn write<'a>(
     begin(connection, Some(owner), doing)
 }
 
-/// Begins to change what any owner has: everybody else that changes something waits.
+/// Begins a transaction that changes any owner's data, for which all other writers wait.
 pub(crate) fn write_all<'a>(connection: &'a mut Connection, doing: &'static str) -> Result<Transaction<'a>> {
     begin(connection, None, doing)
 }
@@ -266,8 +267,8 @@ impl Pool {
     }
 }
 
-/// Takes a connection: one that is free, or the next one when it is. A panic of another thread has rolled its
-/// transaction back, so that connection is as good as before.
+/// Takes a free connection, or waits for the next in turn. A poisoned lock is fine: the thread that panicked
+/// has rolled its transaction back.
 pub(crate) fn locked(pool: &Pool) -> MutexGuard<'_, Connection> {
     let free = pool.connections.iter().find_map(|it| it.try_lock().ok());
     let next = || pool.next.fetch_add(1, Ordering::Relaxed) % pool.connections.len();

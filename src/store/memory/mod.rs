@@ -1,4 +1,5 @@
-//! Memories: their kinds, how they are exported and imported, which of them say the same; in `remembered`, their rows.
+//! Memories: their kinds, export and import, and which of them are duplicates; their rows are in
+//! `remembered`.
 
 pub(crate) mod remembered;
 
@@ -174,12 +175,13 @@ pub fn from_json(text: &str) -> Result<Vec<NewMemory>> {
     }
 }
 
-/// Reads what [`to_markdown`] wrote, and any other Markdown: each point of a list and each paragraph is a note, with
-/// what is indented below it and the code that follows it. Headings only say the type, where they name one.
+/// Reads what [`to_markdown`] wrote, and any other Markdown: each list item and each paragraph is a note,
+/// with the lines indented below it and the code block after it. Headings only set the type, if they name
+/// one.
 pub fn from_markdown(text: &str) -> Vec<NewMemory> {
     let mut out: Vec<NewMemory> = Vec::new();
     let mut kind = MemoryKind::default();
-    // What belongs to the note that is open: lines indented so far, or code until its fence closes.
+    // The current note: whether it continues, how far its lines are indented, and its open code fence.
     let (mut open, mut indent, mut fence) = (false, 0, None::<&str>);
     for line in text.lines() {
         let (start, rest) = line.split_at(line.len() - line.trim_start_matches(' ').len());
@@ -202,7 +204,7 @@ pub fn from_markdown(text: &str) -> Vec<NewMemory> {
             };
             add(&mut out, line);
         } else if rest.is_empty() {
-            // A point goes on below an empty line where it is indented; a paragraph does not.
+            // After an empty line, a list item continues if indented; a paragraph does not.
             open = open && indent > 0;
         } else if let Some(heading) = rest.strip_prefix('#').filter(|_| start.is_empty()) {
             let name = heading.trim_start_matches('#').trim();
@@ -221,7 +223,7 @@ pub fn from_markdown(text: &str) -> Vec<NewMemory> {
     out.into_iter().map(described).collect()
 }
 
-/// A note with what [`to_markdown`] says about it taken from its end: ` #tag (project, pinned, `id`)`.
+/// A note with the suffix that [`to_markdown`] adds parsed and removed: ` #tag (project, pinned, `id`)`.
 fn described(note: NewMemory) -> NewMemory {
     let about = |text: &str| {
         let (rest, about) = text.strip_suffix("`)")?.rsplit_once(" (")?;
@@ -243,7 +245,8 @@ fn described(note: NewMemory) -> NewMemory {
     NewMemory { content, scope, pinned, tags, ..note }
 }
 
-/// Which memories say the same as a newer one. `memories` come newest first; so do the results.
+/// Which memories are duplicates of a newer one, or outdated by it. `memories` are newest first; so are the
+/// results.
 pub(crate) fn duplicates(memories: &[Memory]) -> Vec<Tidied> {
     let mut groups: BTreeMap<(MemoryScope, String), Vec<usize>> = BTreeMap::new();
     let mut taken = vec![false; memories.len()];
@@ -269,7 +272,7 @@ pub(crate) fn duplicates(memories: &[Memory]) -> Vec<Tidied> {
     out.into_iter().map(|(_, it)| it).collect()
 }
 
-/// Case, spaces and punctuation do not make a difference.
+/// The words alone: case, spaces and punctuation make no difference.
 fn same_words(memory: &Memory) -> Option<String> {
     let words = memory.content.split(|it: char| !it.is_alphanumeric()).filter(|it| !it.is_empty());
     let words: Vec<_> = words.map(str::to_lowercase).collect();

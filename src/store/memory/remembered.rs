@@ -25,7 +25,7 @@ fn scoped(scope: &Scope, of: MemoryScope) -> Scope {
 }
 
 impl Store {
-    /// Remembers something. The same content again is the same memory, made new.
+    /// Stores a memory. Storing the same content again refreshes the one there is.
     pub fn remember(&self, scope: &Scope, note: &NewMemory, at: i64) -> Result<Memory> {
         self.storing()?;
         let redactor = &self.redactor;
@@ -37,7 +37,7 @@ impl Store {
         Ok(memory)
     }
 
-    /// Remembers many, all but the refused ones.
+    /// Stores many memories; refused ones are skipped and reported.
     pub fn import(&self, scope: &Scope, notes: &[NewMemory], at: i64) -> Result<Imported> {
         let redactor = &self.redactor;
         let connection = &mut *self.lock();
@@ -62,7 +62,8 @@ impl Store {
         one(connection, memory_item(connection, scope, handle)?.id)
     }
 
-    /// Pins or unpins a memory: it is in every summary. A pinned original or compaction stays, whatever its age.
+    /// Pins or unpins an item. A pinned memory is in every summary; a pinned original or compaction is never
+    /// deleted as old.
     pub fn pin(&self, scope: &Scope, handle: &str, pinned: bool) -> Result<()> {
         let connection = &mut *self.lock();
         let transaction = write(connection, &scope.owner, WRITING)?;
@@ -77,7 +78,7 @@ impl Store {
         transaction.commit()
     }
 
-    /// Deletes one, with those it superseded.
+    /// Deletes a memory, with those that it superseded.
     pub fn forget(&self, scope: &Scope, handle: &str) -> Result<()> {
         let connection = &mut *self.lock();
         let doing = "forgetting";
@@ -90,7 +91,7 @@ impl Store {
         transaction.commit()
     }
 
-    /// Merges duplicates, of the user's or the project's alone if `of` says so; the newer supersedes.
+    /// Merges duplicates, if `of` is given only the user's or the project's; the newer supersedes the older.
     pub fn tidy(&self, scope: &Scope, of: Option<MemoryScope>, dry_run: bool) -> Result<Vec<Tidied>> {
         let connection = &mut *self.lock();
         let doing = "tidying memories";
@@ -108,7 +109,7 @@ impl Store {
             let kept = id(&tidied.kept)?;
             for old in &tidied.superseded {
                 let old = id(old)?;
-                // What was pinned stays pinned under its newer words.
+                // If an old one was pinned, the one that supersedes it becomes pinned.
                 for (sql, params) in [
                     ("UPDATE memory SET superseded = ?1 WHERE item = ?2", [kept, old]),
                     (
@@ -137,7 +138,7 @@ impl Store {
     }
 }
 
-/// Inserts a memory or makes the same one new. Says whether it was known.
+/// Inserts a memory, or refreshes the same one. The flag says whether it existed.
 fn put(
     transaction: &Transaction<'_>,
     scope: &Scope,
@@ -151,7 +152,7 @@ fn put(
     }
     let content = redactor.redact(note.content.trim());
     if redactor.is_all_private(&content) {
-        // The words of opencode-supermemory 2.0.
+        // The wording of opencode-supermemory 2.0.
         let what = "Cannot store fully private content: expected something outside of what is marked private";
         return Err(Error::new(ErrorKind::Refused, what));
     }
@@ -248,7 +249,8 @@ pub(crate) fn memories(connection: &Connection, scope: &Scope, filter: &MemoryFi
     connection.query_map(READING, &sql, params, memory_of)
 }
 
-/// A memory and, through any number of steps, those it superseded; the oldest step last.
+/// A memory and all that it superseded, directly or not; the oldest first, since each refers to its
+/// successor.
 pub(crate) const LINE: &str = "WITH RECURSIVE line(item, depth) AS (
        SELECT CAST(?1 AS BIGINT), 0 UNION SELECT m.item, depth + 1 FROM memory m JOIN line ON m.superseded = line.item
      ) SELECT item FROM line ORDER BY depth DESC";

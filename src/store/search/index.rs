@@ -1,4 +1,4 @@
-//! The full-text index: what of a content is in it.
+//! The full-text indexes of items and of passages.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use history::error::Result;
 
 const INDEXING: &str = "indexing";
 
-/// Puts words (see [`crate::store::search::words::indexed`]) into the index as those of `item`.
+/// Indexes words (see [`crate::store::search::words::indexed`]) under `item`.
 pub(crate) fn index(transaction: &Transaction<'_>, item: i64, words: &str) -> Result<()> {
     match &**transaction {
         Connection::Sqlite(_) => {
@@ -28,7 +28,7 @@ pub(crate) fn index(transaction: &Transaction<'_>, item: i64, words: &str) -> Re
     }
 }
 
-/// Puts the words of a passage into their index; `about`: tokens that a search can want besides.
+/// Indexes the words of a passage. `about`: tokens of its properties, which a search can require.
 pub(crate) fn index_passage(
     transaction: &Transaction<'_>,
     passage: i64,
@@ -54,7 +54,7 @@ fn put(transaction: &Transaction<'_>, sql: &str, params: &[&dyn ToSql]) -> Resul
     transaction.execute(INDEXING, sql, params).map(drop)
 }
 
-/// Takes the words of an item out of the index.
+/// Removes the words of an item from the index.
 pub(crate) fn unindex(transaction: &Transaction<'_>, item: i64) -> Result<()> {
     let sql = match &**transaction {
         Connection::Sqlite(_) => "DELETE FROM words WHERE rowid = ?1",
@@ -64,13 +64,13 @@ pub(crate) fn unindex(transaction: &Transaction<'_>, item: i64) -> Result<()> {
     put(transaction, sql, params![item])
 }
 
-/// How a query finds rows by their words.
+/// The parts of an SQL query that finds rows by their words.
 pub(crate) struct FoundBy {
-    /// The tables, of which one has the rows: `i` (item) or `s` (passage).
+    /// The tables, among them the one that is wanted as `i` (item) or `s` (passage).
     pub(crate) from: &'static str,
     pub(crate) id: &'static str,
     pub(crate) condition: String,
-    /// Its parameters, which follow those of the query.
+    /// Parameters of the condition, which follow those of the query.
     expressions: Vec<String>,
 }
 
@@ -80,7 +80,7 @@ impl FoundBy {
     }
 }
 
-/// Items with these words. The first parameter has the number `first`.
+/// Finds items with these words. Its parameters are numbered from `first`.
 pub(crate) fn items(connection: &Connection, words: &Words, wanted: Terms, first: usize) -> FoundBy {
     match connection {
         Connection::Sqlite(_) => FoundBy {
@@ -97,7 +97,7 @@ pub(crate) fn items(connection: &Connection, words: &Words, wanted: Terms, first
     }
 }
 
-/// Passages with these words, and with each token of `about`.
+/// Finds passages with these words and with each token of `about`.
 pub(crate) fn passages(
     connection: &Connection,
     words: &Words,
@@ -125,7 +125,7 @@ pub(crate) fn passages(
     }
 }
 
-/// The words of one text may be in several rows, so each is looked for by itself.
+/// The words of one text may be in several rows, so each term is searched by itself.
 #[cfg(feature = "team")]
 fn in_rows(
     id: &str,
@@ -166,7 +166,7 @@ pub(crate) fn is_indexed(connection: &Connection, item: i64) -> Result<bool> {
 pub(crate) fn readable(head: &[u8], what: What) -> Cow<'_, str> {
     if what == What::Message && head.trim_ascii_start().starts_with(b"{") {
         let mended = history::json::mend(head);
-        // serde_json refuses what is nested deeper than 128, so that walking it is safe.
+        // serde_json refuses nesting deeper than 128, so that the recursion is bounded.
         if let Ok(value) = serde_json::from_str::<Value>(&mended) {
             let mut out = String::new();
             strings(&value, &mut out);

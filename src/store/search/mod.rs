@@ -19,26 +19,27 @@ use history::named;
 use index::{index, is_indexed, readable};
 use words::{Terms, Words, indexed};
 
-/// Results of one search, at most.
+/// Maximum results of one search.
 const MAX_HITS: u32 = 100;
 
-/// Matches that are looked at: the newest. Words that more texts than this hold tell them apart no better than their
-/// age does.
+/// Maximum matches that are considered, the newest. Words that occur in more texts than this rank them no
+/// better than age does.
 const RANKED: u32 = 5_000;
 
-/// Bytes of the newest matches that are read to rank them by what they say; older ones follow by age. FTS5's own
-/// `bm25` looks through every match of every phrase in the whole index, a tenth of a second and more among 100,000.
+/// Bytes of the newest matches that are read to rank them by their text; older ones follow by age. FTS5's own
+/// `bm25` looks through every match of every phrase in the whole index: a tenth of a second and more for
+/// 100,000.
 const WEIGHED: usize = 1 << 20;
 
 const DOING: &str = "searching";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SearchExtent {
-    /// Of the session with this id.
+    /// The session with this id.
     Session(String),
-    /// Of the scope's project, with the user's own memories.
+    /// The scope's project, with the user's own memories.
     Project,
-    /// Of the scope's owner.
+    /// Everything of the scope's owner.
     All,
 }
 
@@ -93,7 +94,7 @@ pub struct Hit {
     /// How well it fits: higher is better; comparable within one search.
     pub score: f64,
     pub snippet: Snippet,
-    /// The range that brings just this, where the handle names something larger: a message of a session.
+    /// The range that reads just this, if the handle names something larger: a message of a session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub range: Option<String>,
 }
@@ -101,13 +102,13 @@ pub struct Hit {
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Found {
     pub hits: Vec<Hit>,
-    /// The offset to go on with, if there is more.
+    /// The offset of the next page, if there is one.
     pub next: Option<u32>,
     /// Nothing held all words, so these hold some of them.
     pub partial: bool,
 }
 
-/// Indexes the words that were left to the next search, some at a time, so that no other process waits long.
+/// Indexes what was left to the next search, in batches, so that no other process waits long.
 fn catch_up(store: &Pool, owner: &str) -> Result<()> {
     loop {
         let sql = "SELECT i.id, i.content, coalesce((SELECT what FROM place p WHERE p.item = i.id AND what <> 'session' LIMIT 1), '')
@@ -137,7 +138,7 @@ fn catch_up(store: &Pool, owner: &str) -> Result<()> {
     }
 }
 
-/// A match before it is dressed: item, content and score.
+/// A match before its entry and snippet are read.
 struct Match {
     id: i64,
     content: Option<i64>,
@@ -171,7 +172,7 @@ impl Store {
     }
 }
 
-/// Gives the newest matches their score and puts the best first (BM25, with k1 = 1.2 and b = 0.75 as FTS5 has them).
+/// Scores the newest matches (BM25 with FTS5's k1 = 1.2 and b = 0.75) and puts the best first.
 fn weigh(connection: &Connection, words: &Words, found: &mut [Match]) -> Result<()> {
     let mut left = WEIGHED / words.count().max(1);
     let mut counted: Vec<(Vec<u32>, f64)> = Vec::new();
@@ -202,7 +203,7 @@ fn weigh(connection: &Connection, words: &Words, found: &mut [Match]) -> Result<
     Ok(())
 }
 
-/// What is searched of an item.
+/// The searched text of an item.
 fn text_of(connection: &Connection, found: &Match) -> Result<String> {
     match (found.what, found.content) {
         (What::Compaction, _) => archive::summary(connection, found.id),
@@ -223,7 +224,7 @@ fn limits(query: &Query) -> (Option<&str>, Option<String>) {
     }
 }
 
-/// Whether a place is of the session `?3` and one of the kinds `?4`, a JSON array; each may be null.
+/// SQL condition: a place is of the session `?3` and one of the kinds `?4`, a JSON array; each may be null.
 const IS_WANTED_PLACE: &str = "(CAST(?3 AS TEXT) IS NULL OR p.session = ?3)
      AND (CAST(?4 AS TEXT) IS NULL OR ?4 LIKE '%\"' || p.what || '\"%')";
 
@@ -239,7 +240,7 @@ fn matching(
         SearchExtent::Session(_) | SearchExtent::Project => Some(scope.project.as_str()),
         SearchExtent::All => None,
     };
-    // What is of one session was stored at about the same time: no need to look through the rest.
+    // Items of one session were stored at about the same time: only their range of ids is searched.
     let (from, to): (i64, i64) = match session {
         Some(session) => connection.query_row(
             DOING,
@@ -254,7 +255,7 @@ fn matching(
         let what = match sort.as_str() {
             "compaction" => What::Compaction,
             "memory" => What::Memory,
-            // A message is weighed as it lies there.
+            // Also for a message: it is scored by its raw bytes, not only by the strings of its JSON.
             _ => What::Output,
         };
         Ok(Match { id: row.get(0)?, content: row.get(1)?, what, score: 0.0 })
@@ -278,7 +279,7 @@ fn matching(
     )
 }
 
-/// A result with its place and snippet; `None` when another process has just deleted it.
+/// A match with its entry and snippet; `None` if another process has just deleted it.
 fn dressed(store: &Pool, scope: &Scope, query: &Query, words: &Words, found: Match) -> Result<Option<Hit>> {
     let connection = locked(store);
     let (session, only) = limits(query);

@@ -1,7 +1,7 @@
 //! The passages of archived sessions, for searching: each text once per session, with its place.
 //!
-//! A passage keeps its text beside the index, since the archive holds whole sessions: to show a line of one would be to
-//! unpack and read all of it.
+//! The text of a passage is stored beside the index. The archive holds whole sessions: to show one line, all
+//! of one would have to be unpacked and read.
 
 use twox_hash::{XxHash3_64, XxHash3_128};
 
@@ -18,7 +18,7 @@ use history::secrets::Redactor;
 const DOING: &str = "searching";
 const INDEXING: &str = "indexing a session";
 
-/// Matches of a search that are looked at: the newest.
+/// Maximum matches of a search that are considered, the newest.
 const LOOKED_AT: u32 = 1_000;
 
 named! {
@@ -42,13 +42,13 @@ impl PassageKind {
     }
 }
 
-/// A message of a session, or what of it is searched.
+/// The searched text of one message of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Passage {
     /// Its number in the session.
     pub message: u32,
     pub kinds: Vec<PassageKind>,
-    /// Milliseconds since 1970; `None`: the session's own.
+    /// Milliseconds since 1970; `None` for the session's own time.
     pub at: Option<i64>,
     pub text: String,
 }
@@ -127,7 +127,7 @@ impl Store {
             SearchExtent::All => None,
             SearchExtent::Project | SearchExtent::Session(_) => Some(scope.project.as_str()),
         };
-        // What the index says is checked in the row: a token is a hash.
+        // Owner and project are checked in the rows again, since a token is only a hash.
         let connection = locked(store);
         let found_by = index::passages(&connection, words, wanted, &about, 6);
         let (from, condition, id) = (&found_by.from, &found_by.condition, found_by.id);
@@ -149,7 +149,7 @@ impl Store {
         Ok(out.into_iter().filter(|it| known.insert(it.1)).map(|it| it.0).collect())
     }
 
-    /// A match with its text; nothing if another process has deleted it.
+    /// A match with its text; `None` if another process has deleted it.
     pub fn passage(&self, owner: &str, id: i64) -> Result<Option<FoundPassage>> {
         let connection = &*self.lock();
         let found = |row: &Row<'_>| {
@@ -168,8 +168,8 @@ impl Store {
         connection.query_optional(DOING, &sql, params![id, owner], found)
     }
 
-    /// Puts the passages of an archived session into the index, without secrets and private passages. An empty list
-    /// says that there is nothing to be indexed.
+    /// Indexes the passages of an archived session, without secrets and private text. An empty list marks the
+    /// session as indexed.
     pub fn put_passages(&self, scope: &Scope, handle: &str, agent: &str, passages: &[Passage]) -> Result<()> {
         self.storing()?;
         let redactor = &self.redactor;
@@ -200,7 +200,7 @@ impl Store {
     }
 }
 
-/// A passage as it is kept.
+/// A passage as it is stored.
 struct Redacted<'a> {
     passage: &'a Passage,
     text: String,
@@ -216,13 +216,13 @@ impl<'a> Redacted<'a> {
     }
 }
 
-/// The archived session that passages are of.
+/// The archived session that passages belong to.
 struct Origin {
     conversation: i64,
     item: i64,
     /// Milliseconds since 1970.
     at: i64,
-    /// Its tokens in the index.
+    /// Tokens of its properties, for the index.
     about: String,
 }
 
@@ -249,7 +249,7 @@ fn put_one(transaction: &Transaction<'_>, from: &Origin, redacted: &Redacted<'_>
     index::index_passage(transaction, id, &indexed(text), &about)
 }
 
-/// A word of the index that stands for a property: so the index itself narrows a search down.
+/// An index word for a property such as the project, so that the index itself narrows a search down.
 fn token(letter: char, value: &str) -> String {
     format!("{letter}{:016x}", XxHash3_64::oneshot(value.as_bytes()))
 }

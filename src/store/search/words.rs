@@ -1,25 +1,25 @@
-//! How texts and queries become words that full-text search can find, and where in a text they stand. Pure.
+//! Turns texts and queries into words for full-text search, and finds them in a text. Pure.
 //!
-//! FTS5's tokenizer takes a run of Chinese or Japanese for one word. Here such a run becomes its overlapping pairs and
-//! its last character, so that a word of two characters is a word of the index, a longer one a phrase of pairs, and a
-//! single character the beginning of a pair.
+//! FTS5's tokenizer takes a run of Chinese or Japanese for one word. Here such a run becomes its overlapping
+//! pairs and its last character: a word of two characters is then a word of the index, a longer one a phrase
+//! of pairs, and a single character a prefix of a pair.
 
 use regex::{Regex, RegexBuilder};
 
 use history::error::{Error, ErrorKind, Result};
 
-/// Longer words (base64, minified code) are neither indexed nor searched for: they are never typed, and each would be a
-/// term of its own.
+/// Maximum bytes of a word. Longer ones (base64, minified code) are neither indexed nor searched for: nobody
+/// types them, and each would be a term of its own.
 const MAX_WORD: usize = 128;
 
-/// Words of a query that count. More only say the same again, and each costs a list of the index.
+/// Maximum terms of a query: more add little, and each costs a lookup in the index.
 const MAX_TERMS: usize = 32;
 
-/// Characters of a query that count.
+/// Maximum characters of a query; the rest is ignored.
 const MAX_QUERY: usize = 2_000;
 
-/// Words of a question that say nothing of what it is about, in the languages with spaces that are asked in most. They
-/// count where a query has no others.
+/// Words that do not tell what a question is about: English, German, French, Spanish, Portuguese, Italian.
+/// Searched for only if a query has no others.
 const STOP_WORDS: [&str; 6] = [
     "a about again all an and any are as at be been but by can could did do does for from had has have how i if in is it its just \
      made make me my not of on or our please recall remember said say should show so tell than that the their them then there these \
@@ -37,7 +37,7 @@ const STOP_WORDS: [&str; 6] = [
      non o per perché più quale quando quello questa questo se si sono su sul sulla tra tu un una uno voi",
 ];
 
-/// Words that ask for a decision: who made one has mostly used others.
+/// Words that ask for a decision. The text that made it mostly uses others.
 const DECISION_WORDS: [&str; 6] = [
     "agree agreed agreement choose chose chosen choice decide decided decision decisions",
     "beschlossen beschluss entscheiden entscheidung entschieden geeinigt vereinbart",
@@ -50,7 +50,7 @@ const DECISION_WORDS: [&str; 6] = [
 /// A snippet's length in characters, about.
 const SNIPPET: usize = 200;
 
-/// `text` as words that FTS5's `unicode61` splits at spaces.
+/// `text` as words for FTS5's `unicode61`, which splits them at spaces.
 pub(crate) fn indexed(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 4);
     for run in runs(text) {
@@ -123,7 +123,7 @@ pub enum Terms {
     Any,
 }
 
-/// A query as it was understood.
+/// A parsed query.
 #[derive(Debug, Clone)]
 pub struct Words {
     terms: Vec<Term>,
@@ -133,9 +133,9 @@ pub struct Words {
 
 #[derive(Debug, Clone)]
 struct Term {
-    /// As FTS5 reads it.
+    /// In FTS5's syntax.
     phrase: String,
-    /// As it stands in a text.
+    /// Finds the term in a text.
     pattern: Regex,
 }
 
@@ -149,8 +149,9 @@ pub struct Snippet {
 }
 
 impl Words {
-    /// Reads a query: words, all of which are looked for; `"…"` is a phrase. Stop words, and words that ask for a
-    /// decision, are left out where others remain. A query without a letter or digit is [`ErrorKind::Arguments`].
+    /// Parses a query: words, all of which are looked for; `"…"` is a phrase. Stop words, and words that ask
+    /// for a decision, are left out if others remain. A query without a letter or digit is
+    /// [`ErrorKind::Arguments`].
     pub fn parse(query: &str) -> Result<Self> {
         let end = query.char_indices().nth(MAX_QUERY).map_or(query.len(), |(at, _)| at);
         let query = &query[..end];
@@ -190,7 +191,7 @@ impl Words {
         Ok(Self { terms, pattern, asks_for_decision })
     }
 
-    /// The FTS5 expression for texts that hold these of its terms.
+    /// The FTS5 expression for texts with all, or any, of the terms.
     pub(crate) fn expression(&self, wanted: Terms) -> String {
         let phrases: Vec<_> = self.terms.iter().map(|it| it.phrase.as_str()).collect();
         phrases.join(match wanted {
@@ -199,7 +200,7 @@ impl Words {
         })
     }
 
-    /// Its terms as FTS5 has them.
+    /// The terms in FTS5's syntax.
     #[cfg(feature = "team")]
     pub(crate) fn phrases(&self) -> impl Iterator<Item = &str> {
         self.terms.iter().map(|it| it.phrase.as_str())
@@ -214,25 +215,25 @@ impl Words {
         self.asks_for_decision
     }
 
-    /// How many terms stand in `text`.
+    /// How many terms occur in `text`.
     pub fn found_in(&self, text: &str) -> usize {
         self.terms.iter().filter(|it| it.pattern.is_match(text)).count()
     }
 
-    /// How often each term stands in `text`.
+    /// How often each term occurs in `text`.
     pub(crate) fn counts(&self, text: &str) -> Vec<u32> {
         let count = |it: &Term| u32::try_from(it.pattern.find_iter(text).count()).unwrap_or(u32::MAX);
         self.terms.iter().map(count).collect()
     }
 
-    /// Where all terms stand in `text`, if they do: for texts that are not in the index.
+    /// A snippet of `text` if it has all terms: for texts that are not in the index.
     pub fn find(&self, text: &str) -> Option<Snippet> {
         (self.found_in(text) == self.count()).then(|| self.snippet(text))
     }
 
     /// The stretch of `text` that holds the most different terms, or its beginning.
     pub fn snippet(&self, text: &str) -> Snippet {
-        // The first thousand places are enough to choose from, and keep this linear in what is shown.
+        // The first thousand matches are enough to choose from, and bound the work.
         let found: Vec<_> = self.pattern.find_iter(text).take(1_000).collect();
         let mut best = (0, found.first().map_or(0, regex::Match::start));
         for (number, first) in found.iter().enumerate() {
