@@ -1,4 +1,4 @@
-//! What simple ways to compact keep: the floor and the yardstick of a scorecard. Plain functions over histories.
+//! What simple ways to compact keep: the scorecard's floor and yardstick. Plain functions over histories.
 
 use history::named;
 use history::tools::{self, Meaning};
@@ -65,8 +65,8 @@ impl Baseline {
     }
 }
 
-/// The newest messages that fit into half of `budget`, and before them as many of the last of `lines` as fit into the
-/// rest. `lines` gets the number of messages that go.
+/// The newest messages that fit into half of `budget`, behind a summary of as many of the last `lines` as fit
+/// into the rest. `lines` gets the number of messages that go.
 pub fn beside_the_newest(
     source: &History,
     budget: u64,
@@ -80,7 +80,7 @@ pub fn beside_the_newest(
     History::new(all, source.meta.clone())
 }
 
-/// Where the newest units begin that fit into `budget`.
+/// Index from which on the newest units fit into `budget`.
 fn newest(source: &History, budget: u64, count: &dyn Fn(&Message) -> u64) -> usize {
     let mut left = budget;
     let mut from = source.messages().len();
@@ -95,7 +95,7 @@ fn newest(source: &History, budget: u64, count: &dyn Fn(&Message) -> u64) -> usi
     from
 }
 
-/// The newest lines that fit, by bisection: a summary's price rises with its lines.
+/// The newest lines that fit, found by bisection, since more lines have more tokens.
 fn summary(lines: &[String], budget: u64, count: &dyn Fn(&Message) -> u64) -> Vec<Message> {
     let make = |lines: &[String]| Message::text(Role::User, Kind::Summary, lines.join("\n"));
     let (mut fits, mut over) = (0, lines.len() + 1);
@@ -106,7 +106,7 @@ fn summary(lines: &[String], budget: u64, count: &dyn Fn(&Message) -> u64) -> Ve
     if fits == 0 { Vec::new() } else { vec![make(&lines[lines.len() - fits..])] }
 }
 
-/// The first words of each part, with the names of tools.
+/// The first words of each part, and the names of tools.
 fn skeleton(message: &Message) -> String {
     let who = message.role.name();
     let mut out = String::new();
@@ -129,8 +129,8 @@ fn skeleton(message: &Message) -> String {
     out
 }
 
-/// Masks outputs from the oldest on until it fits; never those of the plan. If that is not enough, the oldest units
-/// go too.
+/// Masks outputs, except those of the plan, from the oldest on until the history fits. If that is not enough,
+/// the oldest units go, too.
 fn masked(source: &History, budget: u64, count: &dyn Fn(&Message) -> u64) -> History {
     let mut all: Vec<Message> = source.messages().to_vec();
     let mut total: u64 = all.iter().map(count).sum();

@@ -1,5 +1,6 @@
-//! Words by which languages mark rules, choices, outcomes and the like. Data only: a language is added by adding
-//! lines. Latin, Cyrillic and Greek cues are whole words in lower case; cues of dense script are looked for anywhere.
+//! Words that mark rules, choices, outcomes and the like in several languages. Data only: a new language is
+//! new lines. Latin, Cyrillic and Greek cues are whole words in lower case; those of dense script match
+//! anywhere.
 
 use std::sync::LazyLock;
 
@@ -22,7 +23,7 @@ pub(super) struct Cue {
     pub(super) place: Place,
 }
 
-/// Cues of obligation. Of two that start at the same word, the earlier in the table counts.
+/// Cues of obligation. If two start at the same word, the one that is earlier in the table counts.
 pub(super) static OBLIGATION: LazyLock<Vec<Cue>> = LazyLock::new(|| {
     let cues = |(sign, place, words): (Polarity, Place, &'static [&'static str])| {
         words.iter().map(move |words| Cue { words, sign, place })
@@ -117,7 +118,7 @@ const OBLIGATIONS: &[(Polarity, Place, &[&str])] = &[
     (Require, Opening, &["utilise uniquement", "uniquement"]),
 ];
 
-/// Words that may stand before an order without taking its force.
+/// Words before a cue that leave it at the opening of a clause: `please never`.
 pub(super) const LEADS: &[&str] = &[
     "and", "but", "so", "please", "pls", "plz", "then", "also", "just", "or", "well", "ok", "okay", "now",
     "kindly", "however", "btw", "again", "omfg", "y", "pero", "por", "favor", "и", "но", "пожалуйста", "und",
@@ -125,7 +126,7 @@ pub(super) const LEADS: &[&str] = &[
     "remember", "dude", "more",
 ];
 
-/// What follows a cue when it describes or guesses instead of demanding (`this should work now`).
+/// Phrases with a cue that describe or guess instead of demanding (`this should work now`).
 pub(super) const NOT_A_RULE: &[&str] = &[
     "should work", "should mean", "should be fine", "should be good", "should be ok", "should be able",
     "should be enough", "should probably", "should we", "should i", "must have been", "must be because",
@@ -137,11 +138,11 @@ pub(super) const NOT_A_RULE: &[&str] = &[
     "不用保留吧", "能不能", "可不可以", "是不是应该", "是不是應該",
 ];
 
-/// How a polite order starts although it is written as a question.
+/// Beginnings of polite orders in the form of a question.
 pub(super) const POLITE: &[&str] =
     &["can you", "could you", "would you", "will you", "can we please", "please", "請", "请", "幫我", "帮我"];
 
-/// How a question starts, with or without its mark.
+/// Beginnings of questions, with or without a question mark.
 pub(super) const ASKING: &[&str] = &[
     "why", "how", "any", "wondering", "что", "как", "почему", "warum", "wie", "pourquoi", "comment", "qué",
     "cómo",
@@ -153,13 +154,13 @@ pub(super) const ASKING_VERBS: &[&str] = &[
     "have", "has", "what", "what's", "which", "who", "where",
 ];
 
-/// What stands behind the verb of a question.
+/// Words after the verb of a question.
 pub(super) const SUBJECTS: &[&str] = &[
     "we", "i", "it", "this", "that", "you", "they", "the", "there", "these", "those", "he", "she", "a", "an",
     "is", "are", "do", "does", "if", "any",
 ];
 
-/// Asks wherever it stands.
+/// Marks a question anywhere in a sentence.
 pub(super) const ASKING_ANYWHERE: &[&str] = &[
     "wait why", "shouldn't we", "should we", "whether", "or should",
 ];
@@ -167,17 +168,17 @@ pub(super) const ASKING_ANYWHERE: &[&str] = &[
 /// The heading, up to the model's name, under which the editors' extension of Codex 0.39 puts what was typed.
 pub(super) const TYPED_AFTER: &str = "## My request for ";
 
-/// From here on a client speaks, to the end of the text.
+/// From here to the end of the text, the client speaks.
 pub(super) const ENDS_OWN_WORDS: &[&str] = &["Operation stopped by hook", "[Request interrupted"];
 
-/// Words that set a chosen thing against a refused one. Left of it stands the chosen thing, except after `instead of`
-/// at a clause's start.
+/// Words that set a chosen thing against a refused one. The chosen thing is to the left, except after
+/// `instead of` at the start of a clause.
 pub(super) const CONTRAST: &[&str] = &[
     "instead of", "rather than", "and not", "not", "over", "statt", "anstatt", "plutôt que", "en lugar de",
     "вместо", "а не", "而不是", "而非", "ではなく", "じゃなく",
 ];
 
-/// Opens a decision in a user's message.
+/// Cues of a decision in a user's message.
 pub(super) const DECISION: &[&str] = &[
     "let's", "lets", "let us", "we'll go with", "we will go with", "i'll go with", "go with", "decided",
     "we decided", "i decided", "instead of", "i'd rather", "i would rather", "rather than", "i prefer",
@@ -188,7 +189,7 @@ pub(super) const DECISION: &[&str] = &[
     "давай", "давайте", "wir nehmen", "entschieden", "on prend", "on garde", "décidé",
 ];
 
-/// What follows `let's` when nothing is decided.
+/// Phrases with such a cue that decide nothing.
 pub(super) const NOT_A_DECISION: &[&str] = &[
     "let's see", "discuss", "let's review", "let's pop", "let's continue", "let's check", "let's test",
     "let's look", "let's try", "let's start", "let us know", "lets see", "lets continue", "lets check",
@@ -207,7 +208,7 @@ pub(super) const NO: &[&str] = &[
     "нет", "nein", "non",
 ];
 
-/// Says that an approach was tried and left.
+/// Phrases that say that an approach was tried and given up.
 pub(super) const GIVEN_UP: &[&str] = &[
     "didn't work", "did not work", "gave up", "giving up", "abandon", "abandoned", "i reverted",
     "i've reverted", "we reverted", "i'll revert", "reverting my", "reverting the", "reverting that",
@@ -218,13 +219,13 @@ pub(super) const GIVEN_UP: &[&str] = &[
     "verworfen", "zurückgerollt", "n'a pas marché", "abandonné",
 ];
 
-/// Says it only of an approach: beside one of [`APPROACH`].
+/// The same, but only beside one of [`APPROACH`].
 pub(super) const GIVEN_UP_IF: &[&str] = &[
     "doesn't work", "does not work", "won't work", "will not work", "not possible", "isn't possible", "不行",
     "no funciona", "не работает", "funktioniert nicht", "ne marche pas", "failed because",
 ];
 
-/// Names of what one tries.
+/// Words for an approach.
 pub(super) const APPROACH: &[&str] = &[
     "approach", "instead", "try", "tried", "attempt", "alternative", "solution", "idea", "workaround",
     "option", "方案", "方法", "办法", "辦法", "enfoque", "подход", "ansatz", "approche",
@@ -236,7 +237,7 @@ pub(super) const BECAUSE: &[&str] = &[
     "da ", "parce que", "car ",
 ];
 
-/// Labels and words by which a text says that it gives the user's rules or words.
+/// Labels and words by which a text attributes what it says to the user.
 pub(super) const OF_THE_USER: &[&str] = &[
     "user", "you said", "you asked", "constraint", "rule", "instruction", "require", "preference", "prefer",
     "request", "must", "never", "always", "don't", "do not", "not allowed", "guideline", "policy", "feedback",
@@ -248,7 +249,7 @@ pub(super) const OF_THE_USER: &[&str] = &[
     "exigence",
 ];
 
-/// Labels under which earlier summaries give what tools were asked and printed.
+/// Labels under which earlier summaries list tool calls and outputs.
 pub(super) const SEEN_LABELS: &[&str] = &[
     "files", "commands", "errors", "identifiers", "files, and why", "commands and errors",
 ];
@@ -261,13 +262,13 @@ pub(super) const RULE_LABELS: &[&str] = &[
     "vorgabe", "einschränk", "contrainte", "consigne",
 ];
 
-/// What a label says that heads a list of rules.
+/// Words in the heading of a list of rules.
 pub(super) const RULE_HEADINGS: &[&str] = &[
     "constraint", "rules", "规则", "規則", "约束", "約束", "制約", "ルール", "규칙", "제약", "reglas", "правила",
     "regeln", "règles", "contraintes",
 ];
 
-/// What was done to a file, by word. Words of dense script are looked for anywhere in the row.
+/// Words for file operations. Words of dense script match anywhere in the row.
 pub(super) const FILE_WORDS: &[(&[FileOp], &[&str])] = &[
     (&[Read], &[
         "read", "reading", "viewed", "view", "opened", "inspected", "examined", "looked", "consulted",
@@ -305,44 +306,44 @@ pub(super) const FILE_WORDS: &[(&[FileOp], &[&str])] = &[
     (&[Deleted], &["삭제"]),
 ];
 
-/// Turns what a word says into its opposite when it stands up to three words before.
+/// Words that negate one of the next three words.
 pub(super) const NEGATORS: &[&str] = &[
     "not", "no", "never", "didn't", "don't", "doesn't", "isn't", "wasn't", "weren't", "won't", "cannot",
     "can't", "without", "todo", "will", "unable", "nothing", "none", "未", "没有", "沒有", "kein", "keine",
     "nicht", "ne", "sin", "не", "0", "zero", "neither", "should", "must", "to",
 ];
 
-/// Says that something went well.
+/// Words that say that something went well.
 pub(super) const WENT_WELL: &[&str] = &[
     "ok", "passed", "pass", "passes", "passing", "succeeded", "succeeds", "success", "successful",
     "successfully", "green", "clean", "worked", "works", "pasó", "éxito", "успешно", "прошли", "erfolgreich",
     "bestanden", "réussi", "réussie",
 ];
-/// The same in dense script and signs.
+/// The same in dense script and symbols.
 pub(super) const WENT_WELL_ANYWHERE: &[&str] = &["✓", "✔", "✅", "成功", "通过", "通過", "合格", "통과", "성공"];
 
-/// Says that something went wrong.
+/// Words that say that something went wrong.
 pub(super) const WENT_WRONG: &[&str] = &[
     "failed", "fail", "fails", "failing", "failure", "failures", "error", "errors", "errored", "broken",
     "broke", "crashed", "red", "falló", "fallo", "ошибка", "провалились", "fehlgeschlagen", "fehler",
     "échoué", "échec", "denied", "timeout", "timed",
 ];
-/// The same in dense script and signs.
+/// The same in dense script and symbols.
 pub(super) const WENT_WRONG_ANYWHERE: &[&str] = &["✗", "✘", "❌", "失败", "失敗", "错误", "錯誤", "エラー", "실패", "오류"];
 
-/// Says that an error is gone, or a plan's item done.
+/// Words that say that an error is gone or a plan's item done.
 pub(super) const SETTLED: &[&str] = &[
     "fixed", "resolved", "solved", "passes", "passing", "passed", "gone", "done", "completed", "complete",
     "finished", "closed", "ok", "later", "cleared", "resuelto", "исправлено", "решено", "behoben", "gelöst",
     "erledigt", "corrigé", "résolu", "terminé",
 ];
-/// The same in dense script and signs.
+/// The same in dense script and symbols.
 pub(super) const SETTLED_ANYWHERE: &[&str] = &[
     "✓", "✔", "✅", "[x]", "[X]", "已修复", "已修復", "已解决", "已解決", "完成", "修正済", "解決済",
     "解決しました", "完了", "해결", "완료",
 ];
 
-/// Says that an error or a plan's item is still there.
+/// Words that say that an error or a plan's item is still there.
 pub(super) const STILL_OPEN: &[&str] = &[
     "open", "unresolved", "unfixed", "still", "failing", "fails", "pending", "todo", "remaining", "next",
     "outstanding", "in_progress", "in-progress", "progress", "blocked", "unsolved", "left", "active",
@@ -350,7 +351,7 @@ pub(super) const STILL_OPEN: &[&str] = &[
     "errors", "failed", "failure", "problem", "problems", "pendiente", "открыт", "осталось", "offen",
     "ouvert", "restant",
 ];
-/// The same in dense script and signs.
+/// The same in dense script and symbols.
 pub(super) const STILL_OPEN_ANYWHERE: &[&str] = &[
     "[ ]", "☐", "◻", "⏳", "□", "待办", "待辦", "未完", "未解", "进行中", "進行中", "下一步", "残り",
     "未修正", "次の", "計画", "计划", "진행", "남은", "미해결",
@@ -362,7 +363,7 @@ pub(super) const OWN_TAGS: &[&str] = &[
     "question",
 ];
 
-/// How lines start that programs wrote.
+/// Beginnings of lines that programs wrote.
 pub(super) const LOG_OPENINGS: &[&str] = &[
     "$ ", "❯ ", "➜ ", "% ", "⏺", "⎿", "│", "╭", "╰", "├", "└", "┃", "[Request interrupted",
     "Operation stopped by hook", "Caveat:", "Traceback", "File \"", "ERROR", "WARN", "INFO", "DEBUG", "TRACE",
@@ -372,12 +373,12 @@ pub(super) const LOG_OPENINGS: &[&str] = &[
     "fatal: ",
 ];
 
-/// Dots that end no sentence.
+/// Abbreviations, whose dots end no sentence.
 pub(super) const ABBREVIATIONS: &[&str] = &[
     "e.g.", "i.e.", "etc.", "vs.", "cf.", "approx.", "resp.", "z.B.", "bzw.", "p.ej.", " no.", " nr.",
 ];
 
-/// Heads of commands that only look around: that they went well is no fact.
+/// Programs that only look around, so that their success is no fact.
 pub(super) const LOOKING: &[&str] = &[
     "ls", "ll", "cat", "sed", "head", "tail", "nl", "less", "more", "grep", "rg", "egrep", "find", "fd",
     "pwd", "echo", "printf", "which", "type", "wc", "cd", "tree", "stat", "file", "du", "df", "env",
@@ -400,13 +401,13 @@ pub(super) const LOOKING_PAIRS: &[&str] = &[
     "node --version",
 ];
 
-/// Second words that only look, after whatever program.
+/// Second words that only look around, after any program.
 pub(super) const LOOKING_SECOND: &[&str] = &[
     "status", "list", "ls", "show", "capture", "info", "logs", "view", "get", "statuses", "--help",
     "--version", "help", "version", "-V", "-h", "search", "where", "wait", "whoami",
 ];
 
-/// Subcommands that change something although their pair is in the list above.
+/// Subcommands with effects, although their first two words are in the list above.
 pub(super) const ACTING: &[&str] = &[
     "gh pr create", "gh pr merge", "gh pr edit", "gh pr close", "gh pr comment", "gh pr review",
     "gh pr ready", "gh issue create", "gh issue close", "gh issue comment", "gh issue edit",
@@ -414,13 +415,13 @@ pub(super) const ACTING: &[&str] = &[
     "git stash pop", "git stash drop", "git remote set-url", "git remote add",
 ];
 
-/// Commands whose good end supports a claim that tests pass.
+/// Words of commands whose success supports a claim that tests pass.
 pub(super) const TESTING: &[&str] = &[
     "test", "pytest", "jest", "vitest", "mocha", "rspec", "ctest", "nextest", "check", "ci", "tox", "phpunit",
     "unittest", "verify",
 ];
 
-/// Commands whose good end supports a claim that it builds.
+/// Words of commands whose success supports a claim that the code builds.
 pub(super) const BUILDING: &[&str] = &[
     "build", "check", "compile", "make", "tsc", "tsgo", "vet", "clippy", "lint", "test", "ci", "gradle",
     "mvn", "install", "run",
@@ -434,13 +435,13 @@ pub(super) const PROGRAMS: &[&str] = &[
     "eslint", "ruff", "just", "bash",
 ];
 
-/// Endings that make a bare name a file rather than `object.member` or `e.g`.
+/// Extensions that make a bare name a file rather than `object.member` or `e.g`.
 pub(super) const FILE_ENDINGS: &[&str] = &[
     ".rs", ".ts", ".tsx", ".js", ".jsx", ".py", ".go", ".md", ".json", ".toml", ".yaml", ".yml", ".html",
     ".css", ".sh", ".java", ".kt", ".swift", ".cpp", ".hpp", ".rb", ".php", ".sql", ".txt",
 ];
 
-/// Puts what is quoted in the line into the user's mouth.
+/// Attributes a quotation in the same line to the user.
 pub(super) const SPEAKS: &[&str] = &[
     "user said", "user asked", "user says", "user wants", "user wrote", "user told", "user:", "you said",
     "you asked", "用户说", "用戶說", "ユーザーは", "ユーザー：",
@@ -462,21 +463,21 @@ pub(super) const BUILDS: &[&str] = &[
     "compiles cleanly", "构建成功", "ビルド成功",
 ];
 
-/// Claims that it was shipped.
+/// Claims that something was shipped.
 pub(super) const SHIPPED: &[&str] = &[
     "deployed to", "successfully deployed", "was deployed", "released to", "已部署", "デプロイ済",
 ];
 
-/// Says, anywhere in the source, that something was shipped.
+/// Words that say, anywhere in the source, that something was shipped.
 pub(super) const SHIPPING: &[&str] = &["deploy", "publish", "release", "push"];
 
-/// Says that a choice was an earlier one.
+/// Marks a choice as an earlier one.
 pub(super) const PAST: &[&str] = &[
     "supersed", "instead", "no longer", "rejected", "earlier", "first", "before", "取代", "旧", "以前",
 ];
 
-/// Function words of the languages above, sorted by bytes. Cues of obligation are among them: the sign is compared
-/// apart.
+/// Function words of the languages above, sorted by bytes. Cues of obligation are among them: polarity is
+/// compared separately.
 pub(super) const FUNCTION_WORDS: &[&str] = &[
     "a", "about", "all", "also", "always", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but",
     "by", "can", "could", "das", "de", "debe", "del", "den", "der", "des", "did", "die", "do", "does",
@@ -492,77 +493,77 @@ pub(super) const FUNCTION_WORDS: &[&str] = &[
     "никогда", "по", "с", "что", "это",
 ];
 
-/// Characters of dense script that carry grammar rather than meaning; a pair of only these is no content.
+/// Characters of dense script that carry grammar rather than meaning; a pair of only these has no content.
 pub(super) const FUNCTION_CHARS: &str = "的了是在和与與吗嗎呢吧啊我你他她它们們这這那就也都把被要不请請必须須务務";
 
-/// Words of code before the name of what is defined.
+/// Keywords of code before the name that they define.
 pub(super) const DEFINING: &[&str] = &[
     "fn", "func", "def", "function", "class", "struct", "enum",
     "trait", "interface", "type", "const", "fun", "module",
 ];
 
-/// How lines begin that say that a checker or runner found errors.
+/// Beginnings of lines that say that a checker or runner found errors.
 pub(super) const COUNTED_AS_PROBLEM: &[&str] = &[
     "error TS", "go: cannot ", "error: Failed to spawn", "make: *** ", "** TEST FAILED **",
     "** BUILD FAILED **", "[warn] Code style issues found", "✖ failing tests:", "level=error",
     "Error: unknown flag: ", "error: unknown option ", "Missing required argument",
 ];
 
-/// How errors of Go's compiler begin behind their place.
+/// Beginnings of the Go compiler's errors, after their position.
 pub(super) const GO_ERRORS: &[&str] = &[
     "undefined: ", "cannot use ", "not enough ", "too many ", "missing return", "declared and not used",
     "syntax error", "assignment mismatch", "invalid operation", "unknown field ",
 ];
 
-/// How commands begin that print stored text.
+/// Beginnings of commands that print stored text.
 pub(super) const SHOWING: &[&str] = &[
     "cat ", "nl ", "sed -n", "git show", "git diff", "git log", "git blame", "rg ",
     "ast-grep ", "gh api ", "gh run view", "gh pr view", "curl ", "xargs sed",
 ];
 
-/// Programs that decide how a pipe ends, whatever came before them.
+/// Programs that decide the exit code of a pipe, whatever came before them.
 pub(super) const FILTERS: &[&str] = &[
     "grep", "egrep", "rg", "wc", "awk", "cut", "sort", "uniq", "sed", "xargs", "jq", "Select-Object",
 ];
 
-/// What stands before an exit code (Claude Code 2.1, Codex 0.169, Gemini CLI 0.61, pi 0.50, OpenHands SDK 1).
+/// Phrases before an exit code (Claude Code 2.1, Codex 0.169, Gemini CLI 0.61, pi 0.50, OpenHands SDK 1).
 pub(super) const EXIT_CODES: &[&str] = &[
     "Exit code ", "exited with code ", "Exit Code: ",
     "\"exit_code\":", "exit code: ", "exit code ", "exit status ",
 ];
 
-/// What the heading of a goal says.
+/// Words in the heading of a goal.
 pub(super) const GOAL_HEADINGS: &[&str] = &[
     "goal", "primary request", "objective", "user's request",
     "original request", "intent", "目标", "目標", "目的", "objetivo", "цель",
 ];
 
-/// How answers start that say no without being marked so.
+/// Beginnings of outputs that tell a failure without being marked as failed.
 pub(super) const FAILED_EDITS: &[&str] = &[
     "Your proposed edit has introduced new syntax error", "<tool_use_error>",
     "apply_patch verification failed", "Error:", "error:", "failed",
 ];
 
-/// Names the user in a line.
+/// Words that name the user.
 pub(super) const NAMES_THE_USER: &[&str] = &[
     "user", "you said", "you asked", "用户", "用戶", "ユーザー", "사용자",
     "usuario", "пользовател", "benutzer", "nutzer", "utilisateur",
 ];
 
-/// What an error line of a compiler or linter has in it that names its kind.
+/// Parts of a compiler's or linter's error line that name the kind of error.
 pub(super) const ERROR_NUMBERS: &[&str] = &["error[E", "): error ", ": error TS", " - error TS", " error MD", "panicked at"];
 
-/// How lines begin that say what failed, was refused or conflicts.
+/// Beginnings of lines that say what failed, was refused or conflicts.
 pub(super) const FAILURES: &[&str] = &[
     "FAIL ", "FAILED ", "(fail)", "✗ ", "not ok ", "CONFLICT ", "! [rejected]", "! [remote rejected]",
 ];
 
-/// How lines begin that call themselves errors.
+/// Beginnings of lines that are labeled as errors.
 pub(super) const ERROR_LABELS: &[&str] = &[
     "error:", "Error:", "ERROR:", "fatal:", "panic:", "npm ERR!", "npm error", "Uncaught ",
 ];
 
-/// What a line has in it that says why something was not done.
+/// Parts of lines that say why something was not done.
 pub(super) const REFUSALS: &[&str] = &[
     "command not found", "are ignored by one of your", "ermission denied", " error: ", ": not found", "ERROR ",
 ];

@@ -1,9 +1,9 @@
-//! Hindsight: of what an agent used after a cut, how much a compaction of what stood before it still holds.
+//! Hindsight: of what an agent used after a cut, how much a compaction of what was before it still holds.
 //!
-//! Needs no rules of what is a fact. A thing counts once, when a tool call names it after the cut, it stood before the
-//! cut, and neither the user nor an output showed it again in between: the agent had it from its context. Symbols and
-//! values of the file that an edit is of do not count: nobody edits a file without reading it first. An error counts
-//! when it is met or spoken of again.
+//! This needs no definition of a fact. A thing counts once, when a tool call names it after the cut, it
+//! occurred before the cut, and neither the user nor an output showed it again in between: the agent had it
+//! from its context. Symbols and values in a file that an edit changes do not count: nobody edits a file
+//! without reading it first. An error counts when it occurs or is mentioned again.
 
 use std::collections::BTreeMap;
 
@@ -41,13 +41,13 @@ named! {
     }
 }
 
-/// A thing that stood before the cut and was used after it.
+/// A thing that occurred before the cut and was used after it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Used {
     pub kind: UsedKind,
-    /// As the history says it; paths relative to the working directory if they are below it.
+    /// As the history has it; paths relative to the working directory if they are below it.
     pub text: String,
-    /// A file's name, if no other path before the cut ends with it: it is as good as the path.
+    /// A file's name, if it is unique among the paths before the cut, and so identifies the path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
@@ -59,7 +59,7 @@ pub struct UseTally {
     pub kept: usize,
 }
 
-/// What of the things used later is there.
+/// Which of the things used later are still there.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Hindsight {
     pub kinds: BTreeMap<UsedKind, UseTally>,
@@ -67,7 +67,7 @@ pub struct Hindsight {
 }
 
 impl Hindsight {
-    /// Share of all things used that is there; nothing if none were used.
+    /// Share of the things used that is still there; `None` if none were used.
     pub fn share(&self) -> Option<f64> {
         let sum = |of: fn(&UseTally) -> usize| self.kinds.values().map(of).sum::<usize>();
         let used = sum(|it| it.used);
@@ -78,7 +78,7 @@ impl Hindsight {
 /// The things before message `cut` that the agent used from there on.
 pub fn used_later(source: &History, cut: usize) -> Vec<Used> {
     let replaced = replaced::expanded(source);
-    // A cut at or before a sealed compaction: the first part does not have it.
+    // With a cut at or before a sealed compaction, the messages that it replaced are not before the cut.
     let replaced = replaced.filter(|(_, origins)| origins.is_sorted_by_key(|it| *it >= cut));
     let cut = replaced.as_ref().map_or(cut, |(_, origins)| origins.partition_point(|it| *it < cut));
     let source = &*scripts_expanded(replaced.as_ref().map_or(source, |it| &it.0));
@@ -124,14 +124,14 @@ pub fn used_later(source: &History, cut: usize) -> Vec<Used> {
                 seen.insert((kind, text));
             }
         }
-        // What is shown again need not be remembered any more.
+        // Things that are shown again need not be remembered.
         shown.message(message, false);
     }
     out.extend(errors(source, before, later));
     out
 }
 
-/// What the files that were read, written or edited are known to hold.
+/// The known content of each file that was read, written or edited.
 fn contents<'a>(messages: &[Message], cwd: &'a str) -> HashMap<String, Vocabulary<'a>> {
     let mut out: HashMap<String, Vocabulary> = HashMap::default();
     let mut asked: HashMap<&str, Vec<String>> = HashMap::default();
@@ -166,7 +166,7 @@ fn file_of(action: &Action, cwd: &str) -> Option<String> {
     action.path.as_ref().map(|it| done::canonical(it, action.dir.as_deref(), cwd))
 }
 
-/// Characters of the shortest file name that says by itself which file is meant.
+/// Minimum bytes of a file name that identifies the file by itself.
 const SHORTEST: usize = 5;
 
 /// How many of the things `used` a history holds.
@@ -211,10 +211,10 @@ pub fn hindsight(used: &[Used], compacted: &History) -> Hindsight {
     out
 }
 
-/// Share of an error's words that say it again.
+/// Share of an error's words in a line from which on the line has that error.
 const ERROR_SHARE: f64 = 0.9;
 
-/// Errors from before the cut that come again after it.
+/// Errors from before the cut that occur again after it.
 fn errors(source: &History, before: &[Message], later: &[Message]) -> Vec<Used> {
     let first = History::new(before.to_vec(), source.meta.clone());
     let mut signatures: Vec<String> = done::probes(&first)
@@ -228,9 +228,9 @@ fn errors(source: &History, before: &[Message], later: &[Message]) -> Vec<Used> 
     errors.map(|text| Used { kind: UsedKind::Error, text, name: None }).collect()
 }
 
-/// Whether a command stands in a text, whole or cut by an ellipsis behind 40 characters.
+/// Whether a text contains a command, whole or cut by an ellipsis after 40 characters.
 fn has_command(text: &str, command: &str) -> bool {
-    /// Characters of a command that say which it is.
+    /// Characters that identify a command.
     const ENOUGH: usize = 40;
     let start = clip(command, ENOUGH);
     text.match_indices(start).any(|(at, _)| {
@@ -249,7 +249,7 @@ fn commands_of(call: &Call) -> impl Iterator<Item = String> {
         .filter(|it| it.len() > 3 && !only_looks(it))
 }
 
-/// Paths that a call works on: its own, and those among the words of its commands.
+/// Paths that a call works on: its arguments, and those in its commands.
 fn paths_of(call: &Call, cwd: &str) -> HashSet<String> {
     let mut out = HashSet::default();
     for action in tools::actions(call) {
@@ -265,7 +265,7 @@ fn paths_of(call: &Call, cwd: &str) -> HashSet<String> {
     out
 }
 
-/// Whether a word names a commit for git: `origin/main`, `main..HEAD`.
+/// Whether a word is a git revision: `origin/main`, `main..HEAD`.
 fn is_revision(word: &str) -> bool {
     ["origin/", "upstream/", "refs/"].iter().any(|it| word.starts_with(it))
         || word.trim_start_matches("../").contains("..")
@@ -275,16 +275,16 @@ fn file_name(path: &str) -> &str {
     path.trim_end_matches('/').rsplit('/').next().unwrap_or(path)
 }
 
-/// What a text names, in one pass.
+/// What a text mentions, collected in one pass.
 #[derive(Default)]
 struct Vocabulary<'a> {
     cwd: &'a str,
-    /// Names as programs have them.
+    /// Identifiers of code.
     words: HashSet<String>,
-    /// Those that follow a word such as `fn` or `class`.
+    /// Those that follow a keyword such as `fn` or `class`.
     defined: HashSet<String>,
     paths: HashSet<String>,
-    /// Last components of words, paths or not.
+    /// Last components of the paths.
     names: HashSet<String>,
     values: HashSet<String>,
 }
@@ -294,7 +294,7 @@ impl<'a> Vocabulary<'a> {
         Self { cwd, ..Self::default() }
     }
 
-    /// What a message shows. `own`: also what the agent itself says and asks for in it.
+    /// Adds what a message shows. `own`: also what the agent itself says and asks for in it.
     fn message(&mut self, message: &Message, own: bool) {
         for part in &message.parts {
             match part {
@@ -311,9 +311,9 @@ impl<'a> Vocabulary<'a> {
         strings(call, &mut |it| self.text(it));
     }
 
-    /// A path says the directories above it, too.
+    /// Adds a path and the directories above it.
     fn path(&mut self, path: &str) {
-        /// Nobody puts folders deeper.
+        /// Maximum depth of directories.
         const DEEPEST: usize = 24;
         let path = path.trim_end_matches('/');
         if path.len() < SHORTEST || !self.paths.insert(path.to_owned()) {
@@ -358,13 +358,13 @@ impl<'a> Vocabulary<'a> {
         self.routes(text);
     }
 
-    /// Paths of routers, whose folders and files have brackets: `app/[id]/page.tsx`, `app/(tabs)/index.tsx`.
+    /// Adds paths with brackets, as web routers have them: `app/[id]/page.tsx`, `app/(tabs)/index.tsx`.
     fn routes(&mut self, text: &str) {
         let apart = |c: char| c.is_whitespace() || "\"'`<>{}|,;*，。、：".contains(c);
         for word in
             text.split(apart).filter(|it| it.len() <= LONGEST && (it.contains("/[") || it.contains("/(")))
         {
-            // A link's target stands behind its text, a compiler's place behind a path.
+            // A link's target follows its text and `](`; a compiler's `(line,column)` follows a path.
             let word = word.rsplit("](").next().unwrap_or(word).trim_start_matches(['[', '(']);
             let end = word.match_indices(['(', ':']).find(|it| !word[..it.0].ends_with('/')).map(|it| it.0);
             let mut path = word[..end.unwrap_or(word.len())].trim_end_matches(['.', '!', '?', '=', '\\']);
@@ -379,7 +379,7 @@ impl<'a> Vocabulary<'a> {
         }
     }
 
-    /// Go's methods, whose names stand behind their receiver: `func (it *T) Name(`.
+    /// Adds Go's methods, whose names follow their receiver: `func (it *T) Name(`.
     fn methods(&mut self, text: &str) {
         for rest in text.split("func (").skip(1) {
             let name = clip(rest, 200).split_once(") ").map_or("", |it| it.1);
@@ -408,8 +408,8 @@ impl<'a> Vocabulary<'a> {
         }
     }
 
-    /// Whether a path stands here or is the end of one that does; or its own end, where a line names the directory
-    /// above it once.
+    /// Whether a path, or one that ends with it, is held. A line may name a directory once and then only
+    /// paths below it, so the end of the path counts, too.
     fn has_path(&self, path: &str) -> bool {
         let mut rest = path;
         loop {
@@ -424,7 +424,7 @@ impl<'a> Vocabulary<'a> {
         }
     }
 
-    /// Whether a value stands here; of a hash, seven digits are enough.
+    /// Whether a value is held; of a hash, seven digits are enough.
     fn has_value(&self, value: &str) -> bool {
         self.values.contains(value)
             || is_hash(value)
@@ -435,10 +435,10 @@ impl<'a> Vocabulary<'a> {
     }
 }
 
-/// Bytes of a longer word are data.
+/// Maximum bytes of a word; a longer one is data.
 const LONGEST: usize = 400;
 
-/// Whether a word is a name of code and no word of a language: it has an underscore or capitals inside.
+/// Whether a word is a name of code, not of a language: it has an underscore or capitals inside.
 fn is_symbol(word: &str) -> bool {
     word.len() >= 5
         && word.len() <= 80

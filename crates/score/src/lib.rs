@@ -1,12 +1,12 @@
-//! What survived a compaction: facts taken from the source alone and looked for in the compacted history.
+//! What survived a compaction: facts taken from the source alone, and looked for in the compacted history.
 //!
-//! Cannot see `compaction`, so that neither can flatter the other. What it says is lexical: an
-//! upper bound of what a model will use. A fact counts as kept only in usable form, in one line: a path with what was
-//! done to it, a command with how it ended, a rule with its polarity. What stands in the verbatim tail is nobody's
-//! merit: only facts that were established before it are scored.
+//! This crate cannot see `compaction`, so that neither can flatter the other. Its results are lexical: an
+//! upper bound of what a model will use. A fact counts as kept only in usable form, in one line: a path with
+//! what was done to it, a command with how it ended, a rule with its polarity. Keeping the tail verbatim is
+//! no merit, so only facts that were established before it are scored.
 
 pub mod baselines;
-// Word lists are read by eye: one word a line would hide them.
+// rustfmt would put one word on a line, which makes word lists unreadable.
 #[rustfmt::skip]
 mod cues;
 mod hindsight;
@@ -35,8 +35,9 @@ use history::{History, Message, Part};
 /// Version of the extraction and survival rules. Scores of different versions cannot be compared.
 pub const VERSION: u32 = 17;
 
-/// Facts of a history, by class, then by where they were established. Messages that a sealed compaction replaced decide
-/// what is true, but what they alone establish is not asked for: nobody knows what of it the sealed text says.
+/// Facts of a history, by class, then by where they were established. Messages that a sealed compaction
+/// replaced decide what is true, but facts that only they establish are left out: the sealed text cannot be
+/// checked for them.
 pub fn probes(source: &History) -> Vec<Probe> {
     let replaced = replaced::expanded(source);
     let whole = &*scripts_expanded(replaced.as_ref().map_or(source, |it| &it.0));
@@ -59,7 +60,7 @@ pub fn probes(source: &History) -> Vec<Probe> {
     out
 }
 
-/// All that is known of what a history says: with what a sealed compaction replaced, and what scripts called.
+/// The history with the messages that a sealed compaction replaced, and with the calls that scripts made.
 fn whole(history: &History) -> Cow<'_, History> {
     match replaced::expanded(history) {
         Some((it, _)) => Cow::Owned(scripts_expanded(&it).into_owned()),
@@ -67,7 +68,7 @@ fn whole(history: &History) -> Cow<'_, History> {
     }
 }
 
-/// The history with what scripts called in place of the scripts.
+/// The history with the calls that scripts made in place of the scripts.
 fn scripts_expanded(history: &History) -> Cow<'_, History> {
     code_mode::expanded(history).map_or(Cow::Borrowed(history), Cow::Owned)
 }
@@ -77,15 +78,15 @@ fn scripts_expanded(history: &History) -> Cow<'_, History> {
 pub struct Tally {
     /// Facts of the source that were established before the verbatim tail.
     pub found: usize,
-    /// Of these, still there in usable form.
+    /// Of these, those that are still there in usable form.
     pub kept: usize,
-    /// Not there, but a message that establishes them can be got back through a handle.
+    /// Those that are not, but of which a handle restores a message that establishes them.
     pub recoverable: usize,
     pub lost: usize,
 }
 
 impl Tally {
-    /// Share kept, if there was anything to keep.
+    /// Share kept; `None` if there was nothing to keep.
     pub fn share(&self) -> Option<f64> {
         (self.found > 0).then(|| self.kept as f64 / self.found as f64)
     }
@@ -107,19 +108,19 @@ enum Fate {
     Lost,
 }
 
-/// A fact that is not there any more.
+/// A fact that was not kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Loss {
     pub class: Class,
     /// The fact in one line.
     pub text: String,
-    /// Numbers of the source messages that establish it.
+    /// Indexes of the source messages that establish it.
     pub messages: Vec<usize>,
-    /// Whether a handle brings one of them back.
+    /// Whether a handle restores one of these messages.
     pub recoverable: bool,
 }
 
-/// Tokens, as the caller's counter has it.
+/// Tokens by the caller's counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Tokens {
     pub before: u64,
@@ -132,30 +133,30 @@ pub struct Tokens {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Score {
     pub version: u32,
-    /// Weighted share of the facts kept, over the classes that had any; nothing if none were evicted.
+    /// Weighted share of the facts kept, over the classes that have any; `None` if none were evicted.
     pub kept: Option<f64>,
-    /// The same with half a point for what is recoverable. Never merged into `kept`.
+    /// The same with recoverable facts counted half. Never merged into `kept`.
     pub kept_or_recoverable: Option<f64>,
-    /// `kept`, less the share of facts contradicted.
+    /// `kept`, multiplied by the share of facts that are not contradicted.
     pub kept_less_contradicted: Option<f64>,
     /// Facts of the evicted region by class; classes without any are left out.
     pub classes: BTreeMap<Class, Tally>,
-    /// Last request and open question with the tail counted: here being in the tail is what one wants.
+    /// Last request and open question. Unlike in `classes`, those in the tail count as kept.
     pub last_request: Tally,
     pub tail_messages: usize,
     /// Messages before and after.
     pub messages: (usize, usize),
     pub tokens: Tokens,
-    /// What is not there, heaviest class first.
+    /// Facts that were not kept, heaviest class first.
     pub lost: Vec<Loss>,
-    /// What is asserted against the source.
+    /// Statements that contradict the source.
     pub contradictions: Vec<Contradiction>,
-    /// What is asserted without support in the source.
+    /// Statements without support in the source.
     pub unsupported: Vec<Unsupported>,
 }
 
-/// Scores `compacted` against `source`. `recoverable` says whether a source message can be got back byte for byte
-/// through a handle; `count` gives the tokens of a message. Linear in both histories but for facts that repeat.
+/// Scores `compacted` against `source`. `recoverable` says whether a handle restores a source message byte
+/// for byte; `count` gives the tokens of a message. Linear in both histories, except for facts that repeat.
 ///
 /// ```
 /// use history::{History, Kind, Message, Meta, Role};
@@ -176,7 +177,7 @@ pub fn score(
     score_probes(source, &probes(source), compacted, recoverable, count)
 }
 
-/// Scores with facts that are known already: [`probes`] of `source`, or planted ones.
+/// Scores with facts that are already known: [`probes`] of `source`, or planted ones.
 pub fn score_probes(
     source: &History,
     probes: &[Probe],
@@ -187,7 +188,7 @@ pub fn score_probes(
     let (replacement, split) = replacement(source, compacted);
     let expanded = whole(source);
     let scene = kept::survive::Scene::new(&expanded, probes, &replacement, split);
-    // A prompt that stands there word for word says all that it said, over however many lines.
+    // A prompt that was copied word for word says all that it said, over however many lines.
     let is_copied = |probe: &Probe| {
         let copied = |it: &Message| it.is_prompt() && replacement.messages().iter().any(|to| same(it, to));
         matches!(probe.fact, Fact::Words { .. } | Fact::Rule { .. })
@@ -227,7 +228,7 @@ pub fn score_probes(
         }
     }
     let contradictions = kept::survive::distinct(contradictions, &expanded);
-    // What a sealed compaction replaced is not asked for, but supports what is said of it.
+    // Facts that a sealed compaction replaced are not asked for, but support statements about them.
     let is_sealed = source.messages().iter().any(|it| it.replaced.is_some());
     let sealed = if is_sealed { source::done::probes(&expanded) } else { Vec::new() };
     let weighted = |share: &dyn Fn(&Tally) -> f64| weighted(&classes, share);
@@ -261,8 +262,8 @@ fn weighted(classes: &BTreeMap<Class, Tally>, share: &dyn Fn(&Tally) -> f64) -> 
     (weights > 0.0).then(|| sum / weights)
 }
 
-/// What a compacted history has in the place of the messages before its verbatim end, and how many of the source those
-/// are.
+/// What a compacted history has in place of the messages before its verbatim tail, and how many source
+/// messages those are.
 fn replacement(source: &History, compacted: &History) -> (History, usize) {
     let tail = tail(source.messages(), compacted.messages());
     let rest = compacted.messages()[..compacted.messages().len() - tail].to_vec();
@@ -270,7 +271,7 @@ fn replacement(source: &History, compacted: &History) -> (History, usize) {
     (rest, source.messages().len() - tail)
 }
 
-/// How many messages at the end are the same in both. Thinking does not count: APIs drop it by themselves.
+/// How many messages at the end are equal in both. Reasoning is ignored: APIs drop it by themselves.
 fn tail(source: &[Message], compacted: &[Message]) -> usize {
     source.iter().rev().zip(compacted.iter().rev()).take_while(|(a, b)| same(a, b)).count()
 }

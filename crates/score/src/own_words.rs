@@ -1,11 +1,11 @@
-//! What a person typed in a prompt: without what clients, programs and others put there.
+//! What a person typed in a prompt, without what clients, programs and others put there.
 
 use std::collections::BTreeSet;
 
 use crate::cues;
 use history::{Message, Text};
 
-/// Without the context that editors put before what was typed, and the quotes that `opencode run` puts around it.
+/// Without the context that editors put before what was typed, and the quotes that `opencode run` adds.
 pub(crate) fn typed(text: &str) -> &str {
     let argument = text.trim().strip_prefix('"').and_then(|it| it.strip_suffix('"'));
     let text =
@@ -13,14 +13,14 @@ pub(crate) fn typed(text: &str) -> &str {
     text.split_once(cues::TYPED_AFTER).and_then(|it| it.1.split_once(':')).map_or(text, |it| it.1)
 }
 
-/// The texts of a message before Gemini CLI quotes the files that it names.
+/// The texts of a message before the files that it names, which Gemini CLI quotes.
 pub(crate) fn before_quoted_files(message: &Message) -> impl Iterator<Item = &str> {
     let quotes = |it: &&str| it.trim() == "--- Content from referenced files ---";
     message.texts().map(Text::as_str).take_while(move |it| !quotes(it))
 }
 
-/// What stands around the transcript of another session that a client shows in the user's name (Codex's reviews of
-/// actions): nobody says there what it quotes.
+/// The texts around the transcript of another session that a client shows in the user's name (Codex's reviews
+/// of actions): what it quotes was not said here.
 pub(crate) fn outside_transcripts<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut texts: Vec<&str> = texts.collect();
     let found = |it: &str, marks: [&str; 2]| marks.iter().filter_map(|mark| it.find(mark)).min();
@@ -56,7 +56,7 @@ pub(crate) fn own_words(text: &str) -> String {
             break;
         }
         if bare.starts_with("~~~") || bare.matches("```").count() % 2 == 1 {
-            // What is typed on the line of a fence stands on its outer side.
+            // What is typed on the line of a fence is outside the block.
             let (before, after) = bare.split_once("```").unwrap_or_default();
             let typed = if fenced && after.contains(' ') { after } else { before };
             fenced = !fenced;

@@ -1,4 +1,4 @@
-//! What is looked for: facts of ten classes, each with the messages it stands in.
+//! What is looked for: facts of ten classes, each with the messages that establish it.
 
 use history::named;
 use serde::{Serialize, Serializer};
@@ -37,7 +37,7 @@ impl Class {
         }
     }
 
-    /// Its letter, as in JSON and in tables.
+    /// Its letter in JSON and tables.
     pub fn letter(self) -> &'static str {
         match self {
             Self::UserRule => "U",
@@ -89,17 +89,17 @@ impl Serialize for Class {
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub struct Outcome {
-    /// Whether it went well.
+    /// Whether it succeeded.
     pub ok: bool,
-    /// Its exit code, where told.
+    /// Its exit code, if told.
     pub exit: Option<i64>,
-    /// Tests that passed, where counted.
+    /// Tests that passed, if counted.
     pub passed: Option<u64>,
-    /// Tests that failed, where counted.
+    /// Tests that failed, if counted.
     pub failed: Option<u64>,
 }
 
-/// What is to be found again.
+/// What is looked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Fact {
@@ -123,11 +123,11 @@ pub enum Fact {
         outcome: Outcome,
     },
     Error {
-        /// The line that says it, at most 160 characters.
+        /// The line that tells it, at most 160 characters.
         signature: String,
-        /// The message that shows it gone: the same command went well there.
+        /// The message that shows it gone: the same command succeeded there.
         resolved: Option<usize>,
-        /// Nobody can tell from the session whether it is gone: the user reported it.
+        /// Whether the session does not show if it is gone, such as for errors that the user reported.
         unknown: bool,
     },
     /// An open plan item.
@@ -141,11 +141,11 @@ pub enum Fact {
         superseded: Vec<String>,
     },
     Identifier {
-        /// The word that says what it is of; needed beside numbers.
+        /// The word that says what the value is; required beside plain numbers.
         key: Option<String>,
         value: String,
     },
-    /// An approach left, with the reason.
+    /// An abandoned approach, with the reason.
     Tried {
         /// The sentence that says so.
         text: String,
@@ -158,7 +158,7 @@ pub enum Fact {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Probe {
     pub class: Class,
-    /// The messages of the source that establish it, rising; it counts as evicted if the last of them is.
+    /// The messages of the source that establish it, ascending; it counts as evicted if the last one is.
     pub messages: Vec<usize>,
     pub fact: Fact,
 }
@@ -173,7 +173,7 @@ impl Probe {
         self.messages.last().copied().unwrap_or_default()
     }
 
-    /// One line that says it.
+    /// The fact in one line.
     pub fn text(&self) -> String {
         match &self.fact {
             Fact::Rule { text, .. } | Fact::Tried { text } | Fact::Words { text } => text.clone(),

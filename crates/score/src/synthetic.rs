@@ -1,5 +1,5 @@
-//! Sessions made up with random facts planted at known depths: no common word can satisfy them, and no text of a
-//! real session is needed. The same seed gives the same session.
+//! Made-up sessions with random facts planted at known depths: no common word can match them, and no text of
+//! a real session is needed. The same seed gives the same session.
 
 use super::probe::{Class, Fact, FileOp, Outcome, Polarity, Probe};
 use history::{Call, History, Kind, Message, Meta, Output, Part, Role};
@@ -8,11 +8,11 @@ use history::{Call, History, Kind, Message, Meta, Output, Part, Role};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Planted {
     pub history: History,
-    /// The planted facts, with the messages that establish them: six a turn, of classes U, F, X, E or I, and D.
+    /// The planted facts, with their messages: U, F, X, I and D in every turn, E in every fourth.
     pub probes: Vec<Probe>,
 }
 
-/// SplitMix64 (Steele, Lea, Flood 2014): small, and the same everywhere.
+/// SplitMix64 (Steele, Lea, Flood 2014): small, and the same on every machine.
 struct Random(u64);
 
 impl Random {
@@ -28,7 +28,7 @@ impl Random {
         self.next() % limit
     }
 
-    /// A word that no language has, of seven to nine letters.
+    /// A word of 8 to 13 letters that no language has.
     fn word(&mut self) -> String {
         const HEADS: [&str; 12] = ["br", "kv", "zl", "tr", "gn", "pf", "sk", "dw", "vr", "q", "xh", "mj"];
         const TAILS: [&str; 8] = ["ax", "ez", "ilk", "ov", "ump", "yg", "orf", "ent"];
@@ -43,7 +43,7 @@ impl Random {
     }
 
     fn hash(&mut self) -> String {
-        // A digit and a letter are always in it.
+        // It always has a digit and a letter.
         format!("{:x}{:08x}", 10 + self.below(6), self.next() as u32 | 1 << 28)
             .chars()
             .take(9)

@@ -25,7 +25,7 @@ pub(super) fn normal(text: &str) -> String {
     out
 }
 
-/// The pairs that file systems and input methods really decompose: accents of Western Europe, voiced kana.
+/// The pairs that file systems and input methods really decompose: European accents, voiced kana.
 fn compose(base: char, mark: char) -> Option<char> {
     const LATIN: [(char, &str, &str); 7] = [
         ('\u{300}', "aeiouAEIOUnN", "àèìòùÀÈÌÒÙǹǸ"),
@@ -52,26 +52,26 @@ fn compose(base: char, mark: char) -> Option<char> {
     }
 }
 
-/// Whether a character is written without spaces between words (or with endings grown onto them, as in Korean).
+/// Whether a script has no spaces between words (or, as Korean, has endings attached to them).
 pub(super) fn is_dense(c: char) -> bool {
     matches!(c, '\u{3041}'..='\u{30FF}' | '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7A3}'
         | '\u{F900}'..='\u{FAFF}' | '\u{20000}'..='\u{3FFFF}' | '々')
 }
 
-/// A word and where it starts (byte) in the text.
+/// A word and its byte offset in the text.
 pub(super) struct Word<'a> {
     pub(super) at: usize,
     pub(super) text: &'a str,
     pub(super) dense: bool,
 }
 
-/// Words of a text: runs of letters and digits, held together by the signs that paths, versions and identifiers are
-/// made of; runs of dense script are one word each.
+/// Words of a text: runs of letters and digits, joined by the punctuation of paths, versions and identifiers;
+/// a run of dense script is one word.
 pub(super) fn words(text: &str) -> Vec<Word<'_>> {
     words_of(text).collect()
 }
 
-/// [`words`], one after the other.
+/// [`words`], lazily.
 pub(super) fn words_of(text: &str) -> impl Iterator<Item = Word<'_>> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -106,7 +106,7 @@ pub(super) fn words_of(text: &str) -> impl Iterator<Item = Word<'_>> {
                     break;
                 }
                 at += next.len_utf8();
-                // Most of a word.
+                // Most of a word, byte by byte.
                 if !dense {
                     at += text.as_bytes()[at..].iter().take_while(|it| sign(**it) == Sign::Letter).count();
                 }
@@ -119,14 +119,14 @@ pub(super) fn words_of(text: &str) -> impl Iterator<Item = Word<'_>> {
     })
 }
 
-/// What a byte can be to a word.
+/// The part that a byte can have in a word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sign {
-    /// Nothing: ASCII that neither begins nor continues one by itself.
+    /// ASCII that neither begins a word nor continues one by itself.
     Apart,
     /// An ASCII letter, digit or underscore.
     Letter,
-    /// That is to be seen.
+    /// Depends on the characters around it.
     Other,
 }
 
@@ -157,14 +157,14 @@ fn char_at(text: &str, at: usize) -> Option<char> {
     }
 }
 
-/// Ordinary words in lower case; paths, identifiers and camel case as they are.
+/// Lower case for ordinary words; paths, identifiers and camel case stay as they are.
 pub(super) fn fold(word: &str) -> String {
     let marked = word.contains(['/', '_', '.', '\\', '@', '=']) || word.chars().any(|c| c.is_ascii_digit());
     let camel = word.chars().zip(word.chars().skip(1)).any(|(a, b)| a.is_lowercase() && b.is_uppercase());
     if marked || camel { word.to_string() } else { word.to_lowercase().replace('’', "'") }
 }
 
-/// All tokens of a text in order: folded words, and pairs of neighbouring characters of dense script.
+/// All tokens of a text in order: folded words, and pairs of neighboring characters of dense script.
 pub(super) fn tokens(text: &str) -> Vec<String> {
     let mut out = Vec::new();
     for word in words(text) {
@@ -181,8 +181,8 @@ pub(super) fn tokens(text: &str) -> Vec<String> {
     out
 }
 
-/// The tokens that carry meaning: without function words, cues of obligation, and pairs of bare hiragana. If nothing
-/// is left, all.
+/// The tokens that carry meaning: without function words, cues of obligation, and pairs of bare hiragana. If
+/// none are left, all tokens.
 pub(super) fn content(text: &str) -> Vec<String> {
     let all = tokens(text);
     let kept: Vec<String> = all.iter().filter(|it| !is_function(it)).cloned().collect();
@@ -204,18 +204,18 @@ pub(super) enum Shape {
     Prose,
     /// Inside a code fence.
     Code,
-    /// A quotation mark at its start (`> `).
+    /// A quotation that begins with `> `.
     Quote,
 }
 
-/// A line, with soft line breaks taken out, under the labels that it belongs to.
+/// A line, joined with the next ones where it was only wrapped, and the labels that it belongs to.
 #[derive(Debug, Clone)]
 pub(super) struct Row {
     /// Normal form, without list marker.
     pub(super) text: String,
     pub(super) shape: Shape,
-    /// Rows above it that speak for it: the nearest label, and the heading over that. Definition: the nearest label
-    /// line above with no prose paragraph or other heading between, and the nearest heading above.
+    /// The rows above that label it: the nearest label line with no paragraph or other heading between, and
+    /// the nearest heading.
     pub(super) labels: [Option<usize>; 2],
 }
 
@@ -267,7 +267,7 @@ pub(super) fn rows(text: &str) -> Vec<Row> {
             continue;
         }
         let shape = if marker || bare.starts_with('|') { Shape::Item } else { Shape::Prose };
-        // A new thought starts with a capital or a name and a colon.
+        // A capital, or a name and a colon, begins a new thought.
         let goes_on =
             rest.starts_with(|c: char| c.is_lowercase() || is_dense(c)) && !clip(rest, 20).contains(": ");
         if open
@@ -286,14 +286,14 @@ pub(super) fn rows(text: &str) -> Vec<Row> {
             }
             out.push(Row { text: normal(rest), shape, labels: [label, heading] });
         }
-        // Hard-wrapped text: a long line without an end goes on in the next one.
+        // Hard-wrapped text: a long line without final punctuation continues in the next one.
         open =
             bare.chars().count() >= 60 && !bare.ends_with(['.', '!', '?', ':', ';', '。', '！', '？', '|']);
     }
     out
 }
 
-/// Takes a list marker off: `- `, `* `, `• `, `1. `, `1) `, `[ ] `.
+/// Removes a list marker, and says whether there was one: `- `, `* `, `• `, `1. `, `1) `.
 fn item(line: &str) -> (bool, &str) {
     let digits = line.chars().take_while(char::is_ascii_digit).count();
     if (1..=3).contains(&digits)
@@ -309,7 +309,7 @@ fn item(line: &str) -> (bool, &str) {
     (false, line)
 }
 
-/// Bytes of the longest line that is a heading. Each row under one reads it again.
+/// Maximum bytes of a heading, which is read again for each row under it.
 const LONGEST_HEADING: usize = 400;
 
 fn is_heading(line: &str) -> bool {
@@ -373,8 +373,8 @@ fn push_sentence(text: &str, out: &mut Vec<Sentence>) {
     }
 }
 
-/// A text in which quotations and code spans are blanked, byte for byte, so that what they say is not taken for what
-/// the speaker says.
+/// A text in which quotations and code spans are blanked, byte for byte, so that they do not count as the
+/// speaker's own words.
 pub(super) fn unquoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -403,7 +403,7 @@ pub(super) fn unquoted(text: &str) -> String {
     out
 }
 
-/// The last `limit` bytes or a few less, whole characters.
+/// The last `limit` bytes, or a few less to start at a whole character.
 pub(super) fn ending(text: &str, limit: usize) -> &str {
     let mut at = text.len().saturating_sub(limit);
     while !text.is_char_boundary(at) {
@@ -412,7 +412,7 @@ pub(super) fn ending(text: &str, limit: usize) -> &str {
     &text[at..]
 }
 
-/// The first `limit` characters, whole words where they are spaced.
+/// The first `limit` characters, cut at a space where possible.
 pub(super) fn clip(text: &str, limit: usize) -> &str {
     match text.char_indices().nth(limit) {
         None => text,
@@ -423,7 +423,7 @@ pub(super) fn clip(text: &str, limit: usize) -> &str {
     }
 }
 
-/// The texts in a call's arguments.
+/// The strings in a call's arguments.
 pub(super) fn strings(call: &Call, each: &mut dyn FnMut(&str)) {
     fn walk(value: &Value, each: &mut dyn FnMut(&str)) {
         match value {
@@ -445,7 +445,7 @@ mod tests {
 
     use super::*;
 
-    /// [`words`], character by character.
+    /// [`words`], character by character, as a reference.
     fn slow(text: &str) -> Vec<(usize, String, bool)> {
         let mut out = Vec::new();
         let mut chars = text.char_indices().peekable();

@@ -1,5 +1,5 @@
-//! Attachments in what is kept that the API refuses: one of them makes every later request fail, so a note takes their
-//! place.
+//! Attachments in kept messages that the API refuses. A single one would make every later request fail, so a
+//! note takes its place.
 
 use super::OutputOp;
 use super::draft::{Draft, How, Segment};
@@ -15,12 +15,12 @@ pub fn attached(part: &Part) -> &[Media] {
     }
 }
 
-/// The attachments of messages, those of outputs too.
+/// The attachments of messages, including those in outputs.
 fn all<'a>(messages: impl Iterator<Item = &'a Message>) -> impl Iterator<Item = &'a Media> {
     messages.flat_map(|it| &it.parts).flat_map(attached)
 }
 
-/// The first attachment that the API refuses in a request with these messages: number of the message, and why.
+/// The first attachment that the API refuses in a request with these messages: index of its message, and why.
 pub fn refused(messages: &[Message], counter: &TokenCounter) -> Option<(usize, String)> {
     let count = all(messages.iter()).count();
     (messages.iter().enumerate()).find_map(|(at, message)| {
@@ -28,7 +28,7 @@ pub fn refused(messages: &[Message], counter: &TokenCounter) -> Option<(usize, S
     })
 }
 
-/// Puts notes in the place of what is refused in the messages that are kept.
+/// Replaces the refused attachments in kept messages with notes.
 pub(super) fn fit(draft: &mut Draft<'_>) {
     let kept: Vec<usize> = draft.items.iter().filter_map(Segment::old).collect();
     let messages = draft.history.messages();
@@ -148,7 +148,7 @@ mod tests {
         ] {
             assert!(text.contains(expected), "{expected}: {text}");
         }
-        // OpenAI shrinks them itself.
+        // OpenAI scales them down itself.
         for (model, expected) in [("claude-opus-4-5", Some(60)), ("gpt-5.5", None)] {
             let history = session(model);
             let counter = TokenCounter::new(&history, Tokenizer::Auto, None);

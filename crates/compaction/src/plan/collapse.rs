@@ -1,11 +1,11 @@
-//! Finished turns as one line each, and what is archived of them.
+//! Replaces finished turns with one line each, and makes the text that is archived for them.
 
 use super::draft::{Draft, Segment, is_boundary, number};
 use super::{Op, Reason};
 use crate::profile::Collapse;
 use history::{Kind, Message, Part, Role};
 
-/// Characters of the prompt that its line quotes.
+/// Maximum characters of the prompt that are quoted in the line.
 const WORDS: usize = 120;
 
 /// Runs the pass. `Err` says why no turn was collapsed.
@@ -63,7 +63,7 @@ fn words(text: &str) -> String {
     }
 }
 
-/// Messages as text that can be read and found again: what is archived of a collapsed turn.
+/// Messages as readable, searchable text: what is archived for a collapsed turn.
 pub fn transcript(messages: &[Message]) -> String {
     let mut out = String::new();
     for message in messages {

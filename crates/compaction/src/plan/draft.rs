@@ -12,7 +12,7 @@ use tokens::{Filled, TokenCounter};
 /// A place in the new history.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Segment {
-    /// The message of that number, with its replaced outputs.
+    /// The message of that index in the old history, with its outputs replaced.
     Old(usize),
     /// A message that was not there before.
     Made(Message),
@@ -28,7 +28,7 @@ pub enum Segment {
 }
 
 impl Segment {
-    /// Number of the message that it is, as it was.
+    /// The index in the old history, if it is an old message.
     pub(super) fn old(&self) -> Option<usize> {
         match self {
             Self::Old(index) => Some(*index),
@@ -47,9 +47,9 @@ pub(super) enum How {
 /// The history while passes work on it.
 pub(super) struct Draft<'a> {
     pub(super) history: &'a History,
-    /// For budgets and everything that is reported.
+    /// For budgets and all reported numbers.
     pub(super) counter: &'a TokenCounter,
-    /// For what the system decides by its own arithmetic.
+    /// For the profile's own decisions: counts by its estimator.
     pub(super) native: &'a TokenCounter,
     pub(super) request: &'a PlanRequest<'a>,
     pub(super) moment: &'a Moment,
@@ -199,7 +199,7 @@ impl<'a> Draft<'a> {
         self.others.clear();
     }
 
-    /// Everything that was done: first to messages, then to the outputs that are still there.
+    /// All changes: first to messages, then to those outputs that are still in the draft.
     pub(super) fn ops(&self) -> Vec<Op> {
         let there: HashSet<usize> = self.items.iter().filter_map(Segment::old).collect();
         let outputs =
@@ -211,7 +211,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// UTF-16 length of a message as the compact JSON of a Gemini content: the size that system splits by.
+/// UTF-16 length of a message as compact JSON of a Gemini content: what Gemini CLI measures when it splits.
 pub fn json_len(message: &Message) -> u64 {
     if let Some(known) = message.wire_len {
         return known.into();
@@ -244,12 +244,12 @@ pub fn json_len(message: &Message) -> u64 {
     (r#"{"role":"","parts":[]}"#.len() + role + commas) as u64 + message.parts.iter().map(part).sum::<u64>()
 }
 
-/// Whether a message is instructions or context of a client.
+/// Whether a message is from the system, or context that a client inserted.
 pub(super) fn is_head(message: &Message) -> bool {
     message.role == Role::System || message.kind == Kind::Context
 }
 
-/// Tokens of the items at some positions.
+/// Tokens of the items in a range of positions.
 pub(super) fn total_of(draft: &Draft<'_>, at: Range<usize>) -> u64 {
     draft.items[at].iter().map(|it| draft.size(it)).sum()
 }
@@ -271,7 +271,7 @@ pub(super) fn is_boundary(draft: &Draft<'_>, at: usize) -> bool {
     }
 }
 
-/// Number of the message at a position, or of the next one that has a number.
+/// Index in the old history of the item at a position, or of the next item that has one.
 pub(super) fn number(draft: &Draft<'_>, at: usize) -> Option<usize> {
     draft.items.get(at..)?.iter().find_map(Segment::old)
 }

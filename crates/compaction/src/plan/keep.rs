@@ -8,34 +8,34 @@ use crate::profile::{Budget, Cut, Keep, Slot, Snip, Summarize, SummaryRole, Turn
 use history::{Kind, Message, Part, Role, Text};
 use tokens::middle;
 
-/// Tokens below which a summary would cost more than it saves.
+/// Tokens of a history below which a summary would cost more than it saves.
 const SMALLEST: u64 = 2_000;
 
-/// Tokens that a summary's first line, its rules and the last request need in a session below that.
+/// Minimum budget below [`SMALLEST`], which the summary's first line, its rules and the last request need.
 const MIN_BUDGET: u64 = 500;
 
-/// Tokens that a summary may always have, and the prompt of a call that waits.
+/// Minimum tokens of a summary; also the maximum reserved for the prompt of a pending call.
 pub(super) const SMALLEST_SUMMARY: u64 = 200;
 
-/// Tokens of an end below which the summary says more than what is left of shortened outputs.
+/// Tokens of the tail below which the summary says more than shortened outputs would.
 const WORTH: u64 = 1_000;
 
-/// Percent of a summary's budget that the answer to the last request must leave it.
+/// Percent of its budget that the summary must be left with if the last request's answer is kept whole.
 const MIN_SUMMARY_PERCENT: u64 = 75;
 
 /// What a summary replaces and what stays.
 pub(super) struct KeptRegion {
-    /// User messages that stay apart from the end.
+    /// User messages that are kept apart from the tail.
     pub(super) user: Vec<Segment>,
-    /// The same as one text, where the profile joins them.
+    /// Those messages as one text, where the profile joins them.
     pub(super) joined: String,
-    /// Position of the first item of the kept end.
+    /// Position of the first item of the kept tail.
     pub(super) tail: usize,
     /// Whether context in the user's role that stood before the first prompt stays.
     pub(super) context: bool,
-    /// Tokens that the summary may take.
+    /// Maximum tokens of the summary.
     pub(super) max_tokens: u64,
-    /// Tokens that it could have taken before its size was known; nothing while it is not.
+    /// As [`Need::reserved`](super::Need::reserved).
     pub(super) reserved: Option<u64>,
     /// Why the cut falls there.
     pub(super) why: String,
@@ -68,7 +68,7 @@ pub(super) fn snip(draft: &mut Draft<'_>, step: &Snip) -> Result<(), Reason> {
     Ok(())
 }
 
-/// What stays beside a step's summary. `head`: the items of context before the first prompt.
+/// What stays beside a step's summary. `head`: number of items of context before the first prompt.
 pub(super) fn kept(draft: &mut Draft<'_>, step: &Summarize, head: usize) -> Result<KeptRegion, Reason> {
     match &step.keep {
         Keep::Nothing => Ok(whole(draft, step, Vec::new(), String::new())),
@@ -110,7 +110,7 @@ pub(super) fn made(role: Role, kind: Kind, text: &str) -> Segment {
     Segment::Made(Message::text(role, kind, text))
 }
 
-/// Everything becomes the summary, but for some user messages.
+/// Everything becomes the summary, except some user messages.
 fn whole(draft: &Draft<'_>, step: &Summarize, user: Vec<Segment>, joined: String) -> KeptRegion {
     let why = match (user.len(), joined.is_empty()) {
         (0, true) => "the whole history becomes the summary".to_owned(),
@@ -122,8 +122,8 @@ fn whole(draft: &Draft<'_>, step: &Summarize, user: Vec<Segment>, joined: String
     KeptRegion { user, joined, tail: draft.items.len(), ..plain(step, why) }
 }
 
-/// What the user wrote, newest first, within a budget; the message that crosses is cut in the middle. Or all of it as
-/// one text.
+/// The newest user messages within a budget; the one that crosses it is cut in the middle. With
+/// `rule.joined`, all of them as one text instead.
 fn user_messages(draft: &Draft<'_>, rule: &UserMessages, before: &str) -> (Vec<Segment>, String) {
     let bytes = rule.tokens.saturating_mul(4) as usize;
     let mut left = rule.tokens;
@@ -172,17 +172,17 @@ fn user_messages(draft: &Draft<'_>, rule: &UserMessages, before: &str) -> (Vec<S
     (out, joined)
 }
 
-/// What the user wrote, as it stands in an earlier summary message of the same form, so that it is carried on without
-/// the frame around it.
+/// The user messages quoted in an earlier summary of the same form, without the `before` text around them, so
+/// that frames do not nest.
 fn unjoined(text: &str, before: &str) -> Option<String> {
     let (start, end) = before.split_once("{user-messages}")?;
     let inner = text.strip_prefix(start)?;
-    // The last one: what the user wrote may hold anything.
+    // The last occurrence, because the user's messages may contain the same text.
     let inner = &inner[..inner.rfind(end).filter(|_| !end.is_empty())?];
     (!inner.is_empty() && inner != "(none)").then(|| inner.to_owned())
 }
 
-/// Whether a text is something else in the user's place: it starts and ends with a fence, or is an earlier summary.
+/// Whether a text in the user's role is not the user's: it is between fences, or an earlier summary.
 fn is_fenced(text: &str, rule: &UserMessages) -> bool {
     let text = text.trim();
     let starts = |it: &str| text.get(..it.len()).is_some_and(|start| start.eq_ignore_ascii_case(it));
@@ -196,7 +196,7 @@ fn is_fenced(text: &str, rule: &UserMessages) -> bool {
         || rule.summaries.iter().any(|it| text.starts_with(it.as_str()))
 }
 
-/// Cuts the middle out of a text, to `bytes`.
+/// Cuts the middle out of a text, down to `bytes`.
 fn cut(text: &str, bytes: usize, how: &Cut) -> String {
     match how {
         Cut::Tokens => middle::by_tokens(text, bytes / 4),
@@ -205,8 +205,8 @@ fn cut(text: &str, bytes: usize, how: &Cut) -> String {
     }
 }
 
-/// An item that stays although its neighbours go: a message said while a call ran stays as a copy, so that its unit
-/// goes whole, and with it the outputs that the message carries besides.
+/// An item that stays although its neighbors go. A message inside a unit (said while a call ran) stays as a
+/// copy without its outputs, so that its unit is removed whole.
 fn apart(draft: &Draft<'_>, item: &Segment) -> Segment {
     match item {
         Segment::Old(index) if !(draft.history.can_cut(*index) && draft.history.can_cut(index + 1)) => {
@@ -218,7 +218,7 @@ fn apart(draft: &Draft<'_>, item: &Segment) -> Segment {
     }
 }
 
-/// The end from the first prompt behind a share of the history's JSON characters.
+/// The tail from the first prompt behind a share of the history's JSON characters.
 fn share_behind(draft: &Draft<'_>, step: &Summarize, share: f64) -> Result<KeptRegion, Reason> {
     let messages: Vec<&Message> = draft.items.iter().filter_map(|it| draft.message(it)).collect();
     let sizes: Vec<u64> = draft.items.iter().map(|it| draft.json_len(it)).collect();
@@ -227,21 +227,21 @@ fn share_behind(draft: &Draft<'_>, step: &Summarize, share: f64) -> Result<KeptR
         let text = format!("no user message behind {:.0} % of the characters to cut before", share * 100.0);
         return Err(Reason::new("nothing_to_compact", text));
     }
-    // The walk looks at user messages only: one may stand between a call and its output.
+    // `share_split` looks at user messages only, and one may stand between a call and its output.
     let tail = boundary_to(draft, tail);
     let why = format!("the first user message behind {:.0} % of the characters", share * 100.0);
     Ok(KeptRegion { tail, ..plain(step, why) })
 }
 
-/// The newest turns that fit into a budget, and of the next one as much of its end as still fits. Sizes are those of
-/// the messages' JSON, four characters a token, rounded half up (OpenCode 1.18).
+/// The newest turns that fit into a budget, and of the turn before them as much of its end as still fits.
+/// Sizes are of the messages' JSON, four characters a token, rounded half up (OpenCode 1.18).
 fn turns(draft: &Draft<'_>, step: &Summarize, rule: &Turns) -> KeptRegion {
     let usable = super::trigger::size(draft.request.profile, &draft.request.limits);
     let share = usable.map_or(rule.maximum, |it| (it as f64 * rule.share).floor() as u64);
     let budget = rule.tokens.unwrap_or(share.clamp(rule.minimum, rule.maximum));
     let chars: Vec<u64> = draft.items.iter().map(|it| draft.json_len(it)).collect();
     let end = draft.items.len();
-    // Characters before each item, and where the unit of each begins.
+    // Characters before each item, and where each item's unit begins.
     let (mut before, mut begins) = (vec![0], Vec::with_capacity(end));
     for (at, chars) in chars.iter().enumerate() {
         before.push(before[at] + chars);
@@ -252,21 +252,21 @@ fn turns(draft: &Draft<'_>, step: &Summarize, rule: &Turns) -> KeptRegion {
         (0..end).filter(|at| draft.message(&draft.items[*at]).is_some_and(begins_turn)).collect();
     let (mut left, mut tail) = (budget, end);
     for &start in starts.iter().rev().take(rule.count.unwrap_or(usize::MAX)) {
-        // Text beside an output stays with its call.
+        // A prompt beside an output is part of its call's unit, so the turn starts with that unit.
         let start = begins[start];
         let turn = size(start.min(tail), tail);
         if turn <= left {
             (left, tail) = (left - turn, start);
             continue;
         }
-        // The smallest start behind the prompt from which on the rest of the turn fits.
+        // The first boundary after the prompt from which what remains of the turn fits.
         let fits = (start + 1..tail).find(|at| size(*at, tail) <= left && is_boundary(draft, *at));
         tail = fits.unwrap_or(tail);
         break;
     }
     let first = draft.items.iter().position(|it| draft.message(it).is_some_and(is_work));
     if first.is_some_and(|it| tail <= it) {
-        // All of it fits, but for an earlier summary: then all of it is summarised.
+        // Everything but an earlier summary fits, so nothing would be left to summarize: keep no turn.
         tail = end;
     }
     let why = if tail == end {
@@ -277,21 +277,21 @@ fn turns(draft: &Draft<'_>, step: &Summarize, rule: &Turns) -> KeptRegion {
     KeptRegion { tail, ..plain(step, why) }
 }
 
-/// Whether a turn begins: the user, or the client in the user's place, says something that is no compaction mark.
+/// Whether a message begins a turn: a prompt, or the client's "go on" in the user's role.
 fn begins_turn(message: &Message) -> bool {
     message.is_prompt() || (message.role == Role::User && message.kind == Kind::Continue)
 }
 
-/// Tokens that the messages may have afterwards.
+/// Maximum tokens of the messages afterwards; an error if the history is too small to gain from a summary.
 fn allowed(draft: &Draft<'_>, budget: Budget) -> Result<u64, Reason> {
     let total = draft.tokens();
     let refuse = |text| Err(Reason::new("too_small", text));
-    // Who names a budget wants it; whether it gains something shows when it is done.
+    // A budget that the user names is always tried; whether it gains anything shows in the outcome.
     if draft.request.budget.is_none() && total < SMALLEST {
         return refuse(format!("{total} tokens; below {SMALLEST} a summary would save nothing"));
     }
-    // A share of what there was: outputs that were cleared on the way must not starve the end that one goes on from.
-    // Half of what is left is enough, or nothing would be gained.
+    // A share of the tokens before any pass, so that outputs cleared since do not shrink the tail; but at
+    // most half of what is left now, or nothing would be gained.
     let share = ((draft.whole() as f64 * budget.share) as u64).clamp(budget.minimum, budget.maximum);
     let own = share.min((total / 2).max(budget.minimum));
     let allowed = draft.request.budget.unwrap_or(own);
@@ -307,25 +307,25 @@ fn allowed(draft: &Draft<'_>, budget: Budget) -> Result<u64, Reason> {
     Ok(allowed)
 }
 
-/// The end of a history, which a budget has to leave room for.
+/// The end of a history that a budget has to leave room for, by positions.
 struct End {
     prompt: Option<usize>,
-    /// Where the model answers the last prompt.
+    /// The model's answer to the last prompt.
     answer: Option<usize>,
-    /// Tokens of what the model says to a summary that a prompt follows.
+    /// Tokens of the acknowledgement that stands between the summary and a prompt.
     ack: u64,
 }
 
-/// A budget, divided between what stands in front, the summary and the end. In tokens.
+/// How a budget is divided between the context in front, the summary and the tail, in tokens.
 struct Division {
     allowed: u64,
-    /// Whether what clients put in front stays.
+    /// Whether the context that clients put in front stays.
     context: bool,
-    /// What the summary may take.
+    /// Maximum of the summary.
     most: u64,
-    /// What it takes where that is known; else the same.
+    /// The summary's size where it is known, otherwise `most`.
     summary: u64,
-    /// What is left for the end.
+    /// What is left for the tail.
     room: u64,
 }
 
@@ -338,7 +338,7 @@ fn divided(
 ) -> Result<Division, Reason> {
     let (total, mut allowed) = (draft.tokens(), allowed(draft, budget)?);
     let refuse = |code, text| Err(Reason::new(code, text));
-    // What clients put in front, they put in front again; it stays unless it crowds out the conversation.
+    // Clients insert this context again, so it stays only if it takes at most a fifth of the budget.
     let fixed = total_of(draft, 0..head);
     let context = fixed <= allowed / 5;
     let fixed = if context { fixed } else { 0 };
@@ -357,7 +357,7 @@ fn divided(
     let share = (allowed as f64 * budget.summary) as u64;
     let most = if draft.request.budget.is_some() { share } else { share.min(step.summary.max_tokens) };
     let most = most.min(allowed.saturating_sub(fixed + waits));
-    // What answers the last request goes before what one looks things up in, if that keeps it whole.
+    // The summary gives up to a quarter of its budget if that keeps the last request and its answer whole.
     let most = match end.answer.filter(|_| draft.request.keep.is_none()) {
         Some(answer) => {
             let asked = end.prompt.map_or(0, |it| draft.size(&draft.items[it]));
@@ -374,7 +374,7 @@ fn divided(
         return refuse("budget_too_small", text);
     };
     if let Some(keep) = draft.request.keep {
-        // Within a budget less may be kept; without one, what was asked for is.
+        // With a budget, the requested tail is only an upper bound; without one, it is granted in full.
         room = if draft.request.budget.is_some() { room.min(keep) } else { keep };
     }
     if room.saturating_add(fixed + summary) >= total {
@@ -384,7 +384,7 @@ fn divided(
     Ok(Division { allowed, context, most, summary, room })
 }
 
-/// As much of the end as a budget leaves beside the summary.
+/// Keeps as much of the tail as a budget leaves beside the summary.
 fn within(
     draft: &mut Draft<'_>,
     step: &Summarize,
@@ -393,13 +393,13 @@ fn within(
 ) -> Result<KeptRegion, Reason> {
     let holds = |it: &Segment, is: fn(&Message) -> bool| draft.message(it).is_some_and(is);
     let prompt = draft.items.iter().rposition(|it| holds(it, Message::is_prompt));
-    // Moved in front of what a later slash command started, the prompt would look like the request for it.
+    // A prompt moved in front of what a later slash command started would look like the request for it.
     let prompt =
         prompt.filter(|at| !draft.items[*at..].iter().any(|it| holds(it, Message::is_slash_command)));
     let answer = answer::position(draft).filter(|it| prompt.is_none_or(|prompt| prompt < *it));
     let end = End { prompt, answer, ack: acknowledgement(draft, step) };
     let Division { allowed, context, most, summary, room } = divided(draft, step, budget, head, &end)?;
-    // What the end leaves goes back to the summary: units are whole, lines are small.
+    // Room too small for another whole unit goes to the summary, which grows line by line.
     let known = draft.request.summary_tokens.is_some();
     let reserved = known.then_some(most);
     let cap = if draft.request.budget.is_some() { allowed } else { most.max(summary) };
@@ -408,7 +408,7 @@ fn within(
         let room = (summary + left).saturating_sub(ack);
         if known { room.min(cap) } else { room.min(summary) }
     };
-    // In a small budget, an answer that is cut leaves half of what the summary did not need to what one looks up.
+    // In a small budget, an answer that must be cut leaves the summary half of the room that it did not use.
     let spare = if allowed < SMALLEST { most.saturating_sub(summary) / 2 } else { 0 };
     let (tail, left) = fitting(draft, head, room);
     let (LastTurn { words, tail, left }, why) = if let Some(prompt) = prompt.filter(|it| *it < tail) {
@@ -435,7 +435,7 @@ fn within(
     })
 }
 
-/// Tokens of a call at the end that waits for its output, with what its prompt needs in front of it; 0 if none waits.
+/// Tokens of a pending call at the end and of as much of its prompt as must stay; 0 if no call is pending.
 fn waiting(draft: &Draft<'_>, prompt: Option<usize>) -> u64 {
     let waiting = total_of(draft, pending(draft)..draft.items.len());
     let asked = prompt.map_or(0, |it| draft.size(&draft.items[it]).min(SMALLEST_SUMMARY));
@@ -452,19 +452,19 @@ fn acknowledgement(draft: &Draft<'_>, step: &Summarize) -> u64 {
     step.layout.iter().map(said).sum()
 }
 
-/// What stays of the end.
+/// What is kept of the last turn.
 struct LastTurn {
-    /// The prompt of a last turn that does not fit whole, word for word if it can; nothing where it was answered and is
-    /// in the summary alone.
+    /// The prompt, where the turn does not fit whole: word for word if possible, otherwise shortened. `None`
+    /// if only the summary quotes it.
     words: Option<Segment>,
-    /// Where the newest units begin that still fit.
+    /// Position from which on the newest units fit.
     tail: usize,
-    /// Tokens that nothing took.
+    /// Tokens that are left over.
     left: u64,
 }
 
-/// A last turn that does not fit whole. `answer`: where the turn was answered, and the tokens that the answer does not
-/// get if it is cut. `room`: tokens for the end. `left`: those of them that no whole unit took.
+/// A last turn that does not fit whole. `answer`: position of the model's answer, and tokens withheld from it
+/// if it is cut. `room`: tokens for the tail. `left`: those of them that no whole unit took.
 fn last_turn(
     draft: &mut Draft<'_>,
     prompt: usize,
@@ -482,7 +482,7 @@ fn last_turn(
         } else if asked <= room * 2 {
             Some(shortened(draft, prompt, room / 2))
         } else {
-            // What the summary quotes of it says more than its ends would.
+            // What the summary quotes of the prompt says more than its two ends would.
             None
         };
         let room = room.saturating_sub(words.as_ref().map_or(0, |it| draft.size(it)));
@@ -512,7 +512,7 @@ fn last_turn(
     let bare =
         room >= WORTH && draft.items[tail..].iter().all(|it| draft.message(it).is_some_and(is_thinking));
     if tail == end || bare {
-        // Not even the newest unit that did something fits: its outputs are shortened to what does.
+        // Not even the newest unit that did something fits: shorten its outputs until it does.
         let start = if tail > prompt + 1 { boundary_to(draft, tail - 1).max(prompt + 1) } else { end };
         if start < end {
             squeeze(draft, start, room);
@@ -523,7 +523,7 @@ fn last_turn(
     LastTurn { words: Some(words), tail, left }
 }
 
-/// Whether the model only thought.
+/// Whether a message holds only reasoning.
 fn is_thinking(message: &Message) -> bool {
     message.parts.iter().all(|it| matches!(it, Part::Reasoning(_)))
 }
@@ -534,13 +534,13 @@ fn moved(draft: &mut Draft<'_>, prompt: usize) {
     draft.others.push(Op::Move { message, why });
 }
 
-/// Whether a message of the end holds a call without an output.
+/// Whether this is the history's last message and holds a call without an output.
 fn is_pending(draft: &Draft<'_>, message: &Message) -> bool {
     message.from.is_some_and(|it| it as usize + 1 >= draft.history.messages().len())
         && has_unanswered(draft, message)
 }
 
-/// Position from which on the end waits for the outputs of calls; the number of items if nothing waits.
+/// Position of a unit at the end that has a pending call; the number of items if there is none.
 pub(super) fn pending(draft: &Draft<'_>) -> usize {
     let end = draft.items.len();
     match draft.items.last().and_then(|it| draft.message(it)) {
@@ -562,7 +562,7 @@ fn has_unanswered(draft: &Draft<'_>, message: &Message) -> bool {
     message.calls().any(|it| !draft.is_answered(&it.id))
 }
 
-/// From which item on whole units fit into `room` tokens, none before `first`; and what is left of the room.
+/// Position from which on whole units fit into `room` tokens, not before `first`; and the tokens left over.
 fn fitting(draft: &Draft<'_>, first: usize, room: u64) -> (usize, u64) {
     let (mut tail, mut left) = (draft.items.len(), room);
     while tail > first {

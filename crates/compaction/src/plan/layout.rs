@@ -1,4 +1,4 @@
-//! The new history around a summary: what is summarised, what stays, and in which order.
+//! The new history around a summary: what is summarized, what stays, and in which order.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +9,10 @@ use super::{Cause, Need, Op, Reason, counts, is_work, restore};
 use crate::profile::{Keep, Slot, Summarize, TooLong};
 use history::{Kind, Media, MediaKind, Message, Part, Role, Text};
 
-/// Minimum ratio of what is summarised to what of it is put back as text, in tokens.
+/// At most one in this many of the summarized tokens is put back as text.
 const RESTORED: u64 = 4;
 
-/// Minimum ratio of what a summary replaces to the summary, in tokens.
+/// A summary may have at most one token for this many that it replaces.
 const SUMMARY_SHARE: u64 = 3;
 
 /// Replaces messages by a summary, in the profile's layout.
@@ -30,7 +30,7 @@ pub(super) fn summarize(draft: &mut Draft<'_>, step: &Summarize, pass: usize) ->
     result
 }
 
-/// Puts the context that an earlier compaction left behind prompts in front of them.
+/// Moves context that an earlier compaction left behind prompts in front of them.
 fn context_first(draft: &mut Draft<'_>) {
     let is = |it: &Segment, what: &dyn Fn(&Message) -> bool| draft.message(it).is_some_and(what);
     let summary = draft.items.iter().position(|it| is(it, &|it| it.kind == Kind::Summary)).unwrap_or(0);
@@ -70,7 +70,7 @@ fn replace(draft: &mut Draft<'_>, step: &Summarize, pass: usize) -> Result<(), R
     if let Some(earlier) = earlier.filter(|it| *it >= kept.tail) {
         kept.tail = boundary_from(draft, earlier + 1);
     }
-    // A call that stands last waits for its output: that would be left alone.
+    // A pending call must stay: without it, its future output would stand alone.
     let (pending, end) = (keep::pending(draft), draft.items.len());
     kept.tail = kept.tail.min(pending).max(head.min(pending));
     let region = &draft.items[head.min(kept.tail)..kept.tail];
@@ -80,7 +80,7 @@ fn replace(draft: &mut Draft<'_>, step: &Summarize, pass: usize) -> Result<(), R
     }
     let summarized: u64 = region.iter().map(|it| draft.size(it)).sum();
     if !matches!(step.keep, Keep::Budget(_)) {
-        // A summary that is nearly as large as what it replaces is none.
+        // A summary nearly as large as what it replaces would gain nothing.
         kept.max_tokens = kept.max_tokens.min((summarized / SUMMARY_SHARE).max(keep::SMALLEST_SUMMARY));
     }
     let from = number(draft, head).unwrap_or(0);
@@ -115,24 +115,24 @@ fn replace(draft: &mut Draft<'_>, step: &Summarize, pass: usize) -> Result<(), R
     Ok(())
 }
 
-/// What stands around a summary.
+/// What is laid out around a summary.
 struct Around {
     head: Vec<Segment>,
     context: Vec<Segment>,
     tail: Vec<Segment>,
-    /// The last prompt, where it is put again.
+    /// The last prompt, where it is sent again.
     replay: Option<Segment>,
     /// A stored text that takes the summary's place.
     snapshot: Option<String>,
-    /// The first message that is not summarised.
+    /// Index of the first message that is not summarized.
     to: usize,
-    /// Tokens of what may be put back as text.
+    /// Maximum tokens of the texts that are put back.
     restored: u64,
-    /// A call at the end waits for its output.
+    /// Whether the history ends with a pending call.
     call_waits: bool,
 }
 
-/// The head without what clients put there again.
+/// The head without the context that clients insert again by themselves.
 fn without_context(draft: &mut Draft<'_>, head: Vec<Segment>) -> Vec<Segment> {
     let why = "context before the first prompt takes over a fifth of the budget; clients put it there again";
     let (gone, left): (Vec<Segment>, Vec<Segment>) =
@@ -185,7 +185,7 @@ fn assembled(
             Slot::AckPrompt(_) => {}
             Slot::Marker(text) => items.push(made(Role::User, Kind::Marker, text)),
             Slot::Continue(text) => {
-                // A prompt that is put again needs no "go on", and a call that waits is gone on with anyway.
+                // A prompt that is sent again needs no "go on", and a pending call continues anyway.
                 if replay.is_none() && !call_waits {
                     items.push(made(Role::User, Kind::Continue, text));
                 }
@@ -210,7 +210,7 @@ fn assembled(
     items
 }
 
-/// The stored summary that can take the place of a new one: it covers all that goes, and fits.
+/// The stored summary that replaces a new one, if it covers everything that goes and fits.
 fn snapshot(draft: &Draft<'_>, step: &Summarize, kept: &KeptRegion, to: usize) -> Option<String> {
     let (most, stored) = (step.snapshot?, draft.request.snapshot?);
     let text =
@@ -239,7 +239,7 @@ fn context(draft: &Draft<'_>) -> Vec<Segment> {
     run.map(|it| draft.items[it.clone()].to_vec()).unwrap_or_default()
 }
 
-/// The last prompt as a new message, its media as text. Nothing if it is the only work there is.
+/// The last prompt as a new message, its media replaced by text. `None` if there is no earlier prompt.
 fn replay(draft: &Draft<'_>) -> Option<Segment> {
     let at = draft.items.iter().rposition(|it| draft.message(it).is_some_and(Message::is_prompt))?;
     let earlier = draft.items[..at].iter().any(|it| draft.message(it).is_some_and(Message::is_prompt));
@@ -259,7 +259,7 @@ fn replay(draft: &Draft<'_>) -> Option<Segment> {
     Some(Segment::Made(Message::new(Role::User, Kind::Said, parts.collect())))
 }
 
-/// What an attachment is called: its data is no name.
+/// A word for an attachment, which has no name of its own.
 fn attachment(media: &Media) -> &'static str {
     match media.kind {
         MediaKind::Image => "image",
@@ -269,7 +269,7 @@ fn attachment(media: &Media) -> &'static str {
     }
 }
 
-/// The first message that is shown to a model. After it refused the input, the oldest are left out.
+/// Index of the first message that the model is shown; after it refused the input, not the oldest.
 fn shown(draft: &mut Draft<'_>, step: &Summarize, from: usize, to: usize) -> usize {
     if draft.moment.cause != Cause::Overflow {
         return from;
@@ -288,7 +288,7 @@ fn shown(draft: &mut Draft<'_>, step: &Summarize, from: usize, to: usize) -> usi
     let mut left: u64 = units.iter().map(size).sum();
     let skipped = match step.too_long {
         TooLong::Fails => 0,
-        // It was refused whatever we think of its size: one goes at least, and one stays.
+        // Refused even if our count says that it fits: leave out at least one unit, and keep one.
         TooLong::Oldest => {
             let mut gone = 0;
             while gone + 1 < units.len() && (gone == 0 || left > most) {
@@ -310,7 +310,7 @@ fn shown(draft: &mut Draft<'_>, step: &Summarize, from: usize, to: usize) -> usi
                     if gone > 0 && left <= most {
                         break;
                     }
-                    // A round is what the model answers and does up to its next answer.
+                    // A round is an answer of the model with everything up to its next answer.
                     let mut seen = 0;
                     while gone + 1 < units.len() && seen < step {
                         left = left.saturating_sub(size(&units[gone]));
@@ -369,7 +369,7 @@ mod tests {
             Message { from: Some(3), ..Message::new(Role::Assistant, Kind::Said, vec![Part::Call(call)]) },
         ];
         let history = History::new(messages, Meta::default());
-        // A summary's share of it would leave 300 tokens.
+        // The summary's usual share of 1,100 tokens would leave the tail about 300.
         let short = compacted(&history, 1_100);
         let kinds: Vec<_> = short.iter().map(|it| (it.0, it.1)).collect();
         assert_eq!(kinds[..1], [(Role::User, Kind::Summary)]);

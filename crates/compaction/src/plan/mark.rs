@@ -1,16 +1,16 @@
-//! The mark of where a history ended when its summary was made.
+//! The end mark: a hash in a summary's first line of where the history ended when it was made.
 
 use super::{Reason, counts, is_work};
 use history::{History, Kind, Message, Part, SUMMARY_START, Text, verbatim};
 
-/// What names the end of a history, given the messages behind its summary: six hex digits of the content of the last
-/// part that is not a system message's, and, also in hex, how much was said and called in all of them. An end that only
-/// repeats another is told from it by how much stands before it.
+/// The end mark, from the messages behind the summary: six hex digits of the hash of the last part that is
+/// not a system message's and, also in hex, the amount of text and calls in all of them. The amount tells two
+/// ends apart whose last parts are equal.
 pub fn end_mark(behind: &[Message]) -> Option<String> {
     Some(format!("{:06x}-{:x}", last_part(behind)?, amount(behind)))
 }
 
-/// Six hex digits of the last part.
+/// 24 bits (six hex digits) of the hash of the last part.
 fn last_part(messages: &[Message]) -> Option<u64> {
     let last = messages.iter().rev().find(|it| counts(it))?;
     let text = match last.parts.last()? {
@@ -20,17 +20,17 @@ fn last_part(messages: &[Message]) -> Option<u64> {
     Some(twox_hash::XxHash3_64::oneshot(text.trim().as_bytes()) & 0xFF_FFFF)
 }
 
-/// Calls, and characters that were said, without white space: no format loses or adds any of them, however it cuts
-/// messages.
+/// Number of calls plus number of characters said, without white space: the same in every format, however it
+/// splits messages.
 fn amount(messages: &[Message]) -> usize {
     let said = |it: &Text| it.as_str().chars().filter(|it| !it.is_whitespace()).count();
     let work = messages.iter().filter(|it| is_work(it));
     work.map(|it| it.calls().count() + it.texts().map(said).sum::<usize>()).sum()
 }
 
-/// The end mark in the first line of a summary of ours: the last part, and how much stands before it, which marks of
-/// version 0.1.0 do not say. What stands further down quotes the session, and so may whatever else a summary holds.
-/// Nothing where the kept end stands in the summary itself: a message that reads like it was sent later.
+/// The end mark in the first line of a summary of ours: the hash, and the amount, which version 0.1.0 did not
+/// write. Later lines are not searched, since they quote the session. `None` if the tail is text within the
+/// summary itself: a message that equals its end was then sent later.
 fn mark_of(summary: &Message) -> Option<(u64, Option<usize>)> {
     if verbatim::ends_in_text(summary) {
         return None;
@@ -50,7 +50,7 @@ fn mark_of(summary: &Message) -> Option<(u64, Option<usize>)> {
     }
 }
 
-/// Whether work follows the last summary. A summary of ours names the end it was made with.
+/// An error if nothing was said since the last summary; in a summary of ours, the end mark tells.
 pub(super) fn nothing_new(history: &History) -> Result<(), Reason> {
     let messages = history.messages();
     let Some(last) = messages.iter().rposition(|it| it.kind == Kind::Summary) else { return Ok(()) };
@@ -71,7 +71,7 @@ pub fn ends_here(summary: &Message, behind: &[Message]) -> bool {
     part == end
         && match then {
             Some(then) => amount(behind) <= then,
-            // What is newer than the summary was said since.
+            // Without an amount, times decide: a message newer than the summary was said since.
             None => {
                 let newest = behind.iter().rev().find_map(|it| it.at);
                 newest.zip(summary.at).is_none_or(|(newest, made)| newest <= made)
@@ -79,7 +79,7 @@ pub fn ends_here(summary: &Message, behind: &[Message]) -> bool {
         }
 }
 
-/// How many of the messages behind a summary of ours it was made with; nothing where its end is not among them.
+/// How many of the messages behind a summary of ours it was made with; `None` if its end is not among them.
 pub fn made_with(summary: &Message, behind: &[Message]) -> Option<usize> {
     let (part, then) = mark_of(summary)?;
     let mut so_far = 0;

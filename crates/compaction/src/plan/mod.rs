@@ -55,7 +55,7 @@ named! {
     }
 }
 
-/// The moment in which a plan is made: everything that is not in the history. Comes from the engine.
+/// What a plan depends on besides the history: time, cause and earlier runs. Filled in by the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Moment {
     /// Milliseconds since 1970.
@@ -71,42 +71,42 @@ pub struct Moment {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Snapshot<'a> {
     pub text: &'a str,
-    /// The messages from the first on that it covers.
+    /// Number of messages that it covers, counted from the first.
     pub covers: usize,
 }
 
 pub struct PlanRequest<'a> {
     pub profile: &'a Profile,
-    /// Only outputs; no summary.
+    /// Prune: only tool outputs are replaced; nothing is snipped, collapsed or summarized.
     pub prune_only: bool,
-    /// Obey the profile's trigger, switches and cool-down.
+    /// An automatic run: obeys the profile's trigger, switches and cool-down.
     pub auto: bool,
-    /// Tokens that the messages may have afterwards; the profile's own otherwise.
+    /// Maximum tokens of the messages afterwards; `None`: the profile's own budget.
     pub budget: Option<u64>,
-    /// Tokens of the kept end; the profile's own otherwise.
+    /// Maximum tokens of the kept tail; `None`: the profile's own.
     pub keep: Option<u64>,
-    /// Tokens the summary is known to need, once it is written; reserved until then.
+    /// Tokens of the summary, once it is written; until then its maximum is reserved.
     pub summary_tokens: Option<u64>,
-    /// Instead of the profile's protected tokens of newest outputs.
+    /// Tokens of newest outputs to protect; `None`: the profile's own.
     pub protect: Option<u64>,
     /// Tools whose outputs are never replaced.
     pub exclude_tools: &'a [String],
-    /// Only the outputs of these calls.
+    /// If not empty, only the outputs of the calls with these ids are replaced.
     pub only: &'a [String],
     pub limits: ModelLimits<'a>,
     /// A stored summary of this session.
     pub snapshot: Option<Snapshot<'a>>,
-    /// What a file holds now, by its path, where the user asked for that instead of what the history holds.
+    /// Reads a file's current content; `Some` if the user wants that instead of what the history holds.
     pub on_disk: Option<&'a dyn Fn(&str) -> Option<String>>,
-    /// The handle under which a text will be archived.
+    /// Computes the handle under which a text will be archived.
     pub handle: &'a dyn Fn(&str) -> String,
-    /// How a reader gets a handle back; `{handle}` is filled in.
+    /// The command that gets an archived text back; `{handle}` is filled in.
     pub recall: &'a str,
 }
 
 impl<'a> PlanRequest<'a> {
-    /// What the profile does when it is asked by hand, and nothing else asked for. `handle` archives nothing yet: it
-    /// says under which handle a text will be found.
+    /// A request made by hand, with the profile's own numbers. `handle` archives nothing: it only computes
+    /// the handle under which a text will be found.
     pub fn new(profile: &'a Profile, handle: &'a dyn Fn(&str) -> String) -> Self {
         Self {
             profile,
@@ -135,7 +135,7 @@ pub enum Op {
     Clear(OutputOp),
     /// An output or text keeps its beginning and end.
     Shorten(OutputOp),
-    /// Messages go, without a trace in the summary.
+    /// Messages are removed and not summarized.
     Drop {
         from: usize,
         /// Message after the last.
@@ -155,43 +155,43 @@ pub enum Op {
         /// Message after the last.
         to: usize,
         text: String,
-        /// Where its messages will be.
+        /// Handle under which its messages will be archived.
         handle: String,
         tokens: u64,
         why: String,
     },
-    /// Messages that are not shown to a model which is asked for the summary: the input would be too long.
+    /// Messages that the summarizing model is not shown, because its input would be too long.
     Skip {
         from: usize,
         /// Message after the last.
         to: usize,
         why: String,
     },
-    /// Something is put in, or stays elsewhere than it stood.
+    /// A message stays, but at another place.
     Move { message: usize, why: String },
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OutputOp {
     pub message: usize,
-    /// Number of the part in it.
+    /// Index of the part in the message.
     pub part: usize,
     pub call_id: String,
     pub tool: String,
     pub tokens_before: u64,
-    /// Tokens of what takes its place.
+    /// Tokens of the replacement.
     pub tokens_after: u64,
-    /// What takes its place.
+    /// The replacement.
     pub text: String,
-    /// Where the original will be.
+    /// Handle under which the original will be archived.
     pub handle: String,
     pub why: String,
 }
 
-/// Why nothing is done, or what is.
+/// Why a plan does nothing, or what it does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Reason {
-    /// One of the contract's `reason_code`s; empty when something is done.
+    /// The `reason_code` of the answer; empty when something is done.
     pub code: &'static str,
     /// A sentence with the numbers.
     pub text: String,
@@ -214,13 +214,13 @@ pub struct Need {
     /// Message after the last.
     pub to: usize,
     pub max_tokens: u64,
-    /// Tokens that it could have taken before its size was known: since then the kept end has its part, and what is
-    /// left has no other use. Nothing before.
+    /// The limit before the summary's size was known, of which each kind of line in the offline summary has
+    /// its share. `None` until then.
     #[serde(skip)]
     pub reserved: Option<u64>,
-    /// First message that is shown to a model; the ones before it would make the input too long.
+    /// First message that the model is shown; earlier ones would make its input too long.
     pub shown_from: usize,
-    /// Number of the profile's pass that it is for.
+    /// Index of the profile's pass that needs it.
     pub pass: usize,
 }
 
@@ -242,12 +242,12 @@ pub struct Plan {
     pub act: bool,
     /// Why, or why not.
     pub reason: Reason,
-    /// What happens, in the order of the history.
+    /// What happens: first to messages, then to outputs.
     pub ops: Vec<Op>,
     #[serde(skip)]
     pub layout: Vec<Segment>,
     pub need: Option<Need>,
-    /// The number of messages before the cut: 0 nothing, all everything; nothing where there is no place.
+    /// Number of messages before the cut: 0 none, all everything; `None` if there is no place to cut.
     pub split: Option<usize>,
     /// Tokens of the messages now.
     pub tokens_before: u64,
@@ -327,7 +327,7 @@ pub fn plan(history: &History, counter: &TokenCounter, request: &PlanRequest<'_>
         attachments::fit(&mut draft);
     }
     plan.ops = draft.ops();
-    // By itself, what comes after such a step is done all the same.
+    // In an automatic run, what later passes did counts although the summary was refused.
     plan.act = !plan.ops.is_empty() && (request.auto || !ran.nothing_else);
     plan.need = draft.need.take();
     plan.split = draft.split;
@@ -346,16 +346,16 @@ pub fn plan(history: &History, counter: &TokenCounter, request: &PlanRequest<'_>
     plan
 }
 
-/// What came of a profile's passes.
+/// What running a profile's passes led to.
 #[derive(Default)]
 struct Ran {
-    /// Why nothing was done, of the pass that people ask about.
+    /// Why nothing was done: the summary's reason if it was refused, otherwise the last pass's.
     refusal: Option<Reason>,
-    /// The summary was refused, and its profile does without it nothing that the user asked for.
+    /// An `or_nothing` summary was refused, so that a run by hand must do nothing.
     nothing_else: bool,
 }
 
-/// Runs the passes whose time it is. `due`: by the trigger; `before`: tokens of the history.
+/// Runs the passes whose [`When`] applies. `due`: by the trigger; `before`: tokens of the history.
 fn run_passes(draft: &mut Draft<'_>, due: bool, before: u64) -> Ran {
     let request = draft.request;
     let overflow = draft.moment.cause == Cause::Overflow;
@@ -377,7 +377,7 @@ fn run_passes(draft: &mut Draft<'_>, due: bool, before: u64) -> Ran {
             Pass::Snip(_) | Pass::Collapse(_) | Pass::Summarize(_) if request.prune_only => continue,
             Pass::Snip(step) => keep::snip(draft, step),
             Pass::Collapse(step) => collapse::run(draft, step),
-            // A second summary of the same history would have nothing left to say.
+            // After a first summary, a second one of the same history would have nothing left to replace.
             Pass::Summarize(_) if draft.need.is_some() => continue,
             Pass::Summarize(step) if step.not_after_failure && request.auto && draft.moment.failures > 0 => {
                 let text = "the last compaction failed; no summary is tried again unless somebody asks";
@@ -385,7 +385,7 @@ fn run_passes(draft: &mut Draft<'_>, due: bool, before: u64) -> Ran {
             }
             Pass::Summarize(step) => {
                 let result = layout::summarize(draft, step, number);
-                // Who names a budget has it when what was cleared reaches it: no summary is needed then.
+                // If cleared outputs alone reach the requested budget, no summary is needed.
                 let reached = request.budget.is_some_and(|it| draft.tokens() <= it && it < before);
                 if result.is_err() && step.or_nothing && !reached {
                     ran.nothing_else = true;
@@ -395,7 +395,7 @@ fn run_passes(draft: &mut Draft<'_>, due: bool, before: u64) -> Ran {
             }
         };
         if let Err(reason) = result {
-            // What the summary waits for is what people ask about; failing that, what the last pass says.
+            // Users ask why there is no summary, so its reason takes precedence over other passes'.
             let summary = matches!(pass, Pass::Summarize(_));
             if summary || !refused {
                 ran.refusal = Some(reason);
@@ -406,7 +406,7 @@ fn run_passes(draft: &mut Draft<'_>, due: bool, before: u64) -> Ran {
     ran
 }
 
-/// Whether a context that was due is so after the passes before.
+/// Whether a context that was due still is after the passes so far.
 fn still_due(draft: &Draft<'_>) -> bool {
     let freed = draft.whole().saturating_sub(draft.tokens());
     let Filled { overhead, messages } = draft.filled();
@@ -415,7 +415,7 @@ fn still_due(draft: &Draft<'_>) -> bool {
     trigger::still_due(draft.request.profile, &draft.request.limits, context, chars)
 }
 
-/// Whether a pass is switched off. Who asks for a prune, or for outputs by their ids, asks for what is off too.
+/// Whether a pass is switched off. A prune that the user asks for also runs output passes that are off.
 fn is_off(pass: &Pass, request: &PlanRequest<'_>) -> bool {
     match pass {
         Pass::Outputs(step) => step.off && (request.auto || !request.prune_only),
@@ -504,12 +504,12 @@ pub fn prefix_of(messages: &[history::Message]) -> HistoryPrefix {
     HistoryPrefix { count: messages.len(), digest: hash.finish() }
 }
 
-/// Whether a message counts among "the messages": instructions in the system's role are overhead.
+/// Whether a message counts among "the messages": system messages are overhead instead.
 pub fn counts(message: &history::Message) -> bool {
     message.role != Role::System
 }
 
-/// Whether it holds more than what a client or an earlier compaction put there.
+/// Whether a message is part of the conversation: not inserted by a client or an earlier compaction.
 fn is_work(message: &history::Message) -> bool {
     match message.kind {
         Kind::Said => true,

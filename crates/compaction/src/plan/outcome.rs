@@ -16,12 +16,12 @@ pub struct PlanOutcome {
     pub tokens: u64,
     /// The edit that turns the old messages into the new ones.
     pub replace: Splice,
-    /// Number of the first message that is not as it was.
+    /// Index of the first message that differs from the old history.
     pub first_changed: usize,
     /// Tokens before it: what a provider's cache still serves.
     pub prefix_tokens: u64,
-    /// Outputs that were left out because their call is summarised: of a call that was answered twice, the second
-    /// answer can stand behind the cut.
+    /// Outputs removed because their call is summarized: if a call was answered twice, the second output can
+    /// stand behind the cut.
     pub orphans: usize,
 }
 
@@ -36,10 +36,10 @@ pub struct Splice {
     pub count: usize,
 }
 
-/// Carries out a plan. `history` may have grown since it was made: what came after belongs to the end.
+/// Carries out a plan. `history` may have grown since the plan was made: newer messages are kept at the end.
 ///
 /// # Errors
-/// A [`Reason`] with its code where the plan is for another history, or its outcome would break a law or be no smaller.
+/// A [`Reason`]: another history, an empty summary, or an outcome that is no smaller or cannot be counted.
 pub fn apply(
     history: &History,
     counter: &TokenCounter,
@@ -93,7 +93,7 @@ pub fn apply(
     })
 }
 
-/// What will stand behind the summary when a plan is carried out on `history`.
+/// The messages that will follow the summary when a plan is carried out on `history`.
 pub fn behind(history: &History, plan: &Plan) -> Vec<Message> {
     let summary = plan.layout.iter().rposition(|it| matches!(it, Segment::Summary { .. }));
     let (old, outputs) = (history.messages(), replaced(plan));
@@ -103,7 +103,7 @@ pub fn behind(history: &History, plan: &Plan) -> Vec<Message> {
     out
 }
 
-/// The ids of calls that do not stay.
+/// The ids of calls that are not kept.
 fn gone<'a>(old: &'a [Message], plan: &Plan) -> HashSet<&'a str> {
     let laid_out: HashSet<usize> = plan.layout.iter().filter_map(Segment::old).collect();
     let stays = |at: usize| at >= plan.made_for.count || laid_out.contains(&at);
@@ -118,13 +118,13 @@ fn gone<'a>(old: &'a [Message], plan: &Plan) -> HashSet<&'a str> {
     out
 }
 
-/// Takes out the outputs of calls that are gone; how many there were.
+/// Removes the outputs of calls that are gone; returns how many.
 fn drop_orphans(messages: &mut Vec<Message>, gone: &HashSet<&str>) -> usize {
     let is_orphan = |it: &Part| matches!(it, Part::Output(output) if gone.contains(&*output.id));
     let mut dropped = 0;
     messages.retain_mut(|message| {
         let before = message.parts.len();
-        // Taken apart only where there is something to take out: a message's parts can be many.
+        // A message that loses nothing keeps its known length.
         if message.parts.iter().any(is_orphan) {
             message.parts.retain(|it| !is_orphan(it));
             message.wire_len = None;
@@ -146,7 +146,7 @@ fn replaced(plan: &Plan) -> BTreeMap<usize, Vec<&OutputOp>> {
     outputs
 }
 
-/// The message that an item of the layout becomes.
+/// The message that a segment of the layout becomes.
 fn built(
     old: &[Message],
     outputs: &BTreeMap<usize, Vec<&OutputOp>>,
@@ -163,7 +163,7 @@ fn built(
             for op in outputs.get(index).into_iter().flatten() {
                 match message.parts.get_mut(op.part) {
                     Some(Part::Output(output)) => {
-                        // Where a note stands behind the text, only the attachment went.
+                        // A text that only got a note appended lost nothing but its attachment.
                         let whole = !output.text.is_empty() && op.text.starts_with(output.text.as_str());
                         output.text = Text::new(op.text.as_str());
                         output.media = [].into();

@@ -10,7 +10,7 @@ struct Candidate {
     at: (usize, usize),
     tokens: u64,
     chars: u64,
-    /// It is cleared already: it counts among the newest, and stays as it is.
+    /// Already cleared: it counts among the newest outputs, but stays as it is.
     cleared: bool,
 }
 
@@ -72,7 +72,7 @@ pub(super) fn run(draft: &mut Draft<'_>, step: &Outputs) -> Result<(), Reason> {
     Ok(())
 }
 
-/// From the newest, each that does not fit into what is left of a budget; what takes its place counts.
+/// From the newest on, replaces each output that does not fit into the rest of a budget; replacements count.
 fn unfit(draft: &mut Draft<'_>, step: &Outputs, candidates: &[Candidate], most: u64) -> Result<(), Reason> {
     let (mut sum, mut done) = (0, 0);
     let why = format!("does not fit into the {most} tokens for outputs, the newest first");
@@ -162,12 +162,13 @@ fn scan(draft: &Draft<'_>, step: &Outputs) -> Vec<Candidate> {
     out
 }
 
-/// Whether a message is in the user's role and more than tool outputs: what a scan counts turns by.
+/// Whether a message in the user's role holds more than tool outputs: the scan counts turns by these.
 fn starts_turn(message: &Message) -> bool {
     message.role == Role::User && message.parts.iter().any(|it| !matches!(it, Part::Output(_)))
 }
 
-/// Of batches of outputs that exceed a size, the largest first until the rest fits.
+/// In batches larger than `limit` characters, replaces the largest outputs until the batch fits.
+/// `newest`: only in the last batch.
 fn batches(
     draft: &mut Draft<'_>,
     step: &Outputs,
@@ -176,7 +177,7 @@ fn batches(
     newest: bool,
 ) -> Result<(), Reason> {
     let messages = draft.history.messages();
-    // Outputs between two messages that hold none are one batch, known by where it ends.
+    // Consecutive messages with outputs are one batch, identified by the index after its last message.
     let mut ends = vec![0; messages.len()];
     let mut end = messages.len();
     for (at, message) in messages.iter().enumerate().rev() {
@@ -265,7 +266,7 @@ fn replace(draft: &mut Draft<'_>, step: &Outputs, at: &[(usize, usize)], why: &s
     }
 }
 
-/// The first and last lines of a text, `each` of them, and how many are left out. None if nothing would be.
+/// The first and the last `each` lines of a text, and how many lines are left out. `None` if none would be.
 fn end_lines(text: &str, each: usize) -> Option<(&str, &str, u64)> {
     let breaks: Vec<usize> = text.match_indices('\n').map(|(at, _)| at).collect();
     let lines = breaks.len() + 1;
@@ -275,7 +276,8 @@ fn end_lines(text: &str, each: usize) -> Option<(&str, &str, u64)> {
     Some((&text[..breaks[each - 1]], &text[breaks[lines - each - 1] + 1..], (lines - 2 * each) as u64))
 }
 
-/// The first and last characters of a text, `keep` in all, and how many are left out. None if nothing would be.
+/// The beginning and end of a text, `keep` characters in all (`head`: share at the beginning), and how many
+/// are left out. `None` if none would be.
 pub(super) fn ends(text: &str, keep: usize, head: f64) -> Option<(&str, &str, u64)> {
     let count = text.chars().count();
     if count <= keep {

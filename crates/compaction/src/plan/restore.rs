@@ -1,7 +1,7 @@
-//! What is put back of the summarised part: files as they were last read, the plan, outputs of some tools.
+//! Text of the summarized part that is put back: files as last read, the plan, outputs of some tools.
 //!
-//! Whether a file is as it was read is decided by the last reading of each path and the edits after it. The text comes
-//! from the history; from disk only where the user asked for it.
+//! A file counts as unchanged if no edit follows the last time it was read. Its text comes from the history;
+//! from disk only where the user asked for that.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,14 +22,14 @@ struct Restorable<'a> {
 
 enum RestoredText<'a> {
     Whole(Cow<'a, str>),
-    /// By name only, with the reason: what the history holds is not what the file holds.
+    /// Only named, with the reason: the history does not hold the file's current content.
     Stale(&'static str),
-    /// By name only, with the reason: the text stands elsewhere in the new history.
+    /// Only named, with the reason: the text is kept elsewhere in the new history.
     Kept(&'static str),
 }
 
-/// The message that puts things back, if there is anything. `kept` says which messages stay; `room` bounds it beside
-/// the step's own numbers.
+/// The message that puts texts back, if there are any. `kept` says which messages stay; `room` limits its
+/// tokens in addition to the step's own limits.
 pub(super) fn message(
     draft: &Draft<'_>,
     step: &Restore,
@@ -85,7 +85,7 @@ pub(super) fn message(
     Some(Segment::Made(Message::text(Role::User, Kind::Context, out.join("\n\n"))))
 }
 
-/// The beginning of a text of at most `tokens`, cut at a line where there is one.
+/// The beginning of a text, at most `tokens` of it, cut at a line break where possible.
 fn beginning(text: &str, tokens: u64, measure: &dyn Fn(&str) -> u64) -> String {
     const MARK: &str = "\n[… cut here]";
     let budget = tokens.saturating_sub(measure(MARK));
@@ -102,14 +102,14 @@ fn beginning(text: &str, tokens: u64, measure: &dyn Fn(&str) -> u64) -> String {
     MARK.trim_start().to_owned()
 }
 
-/// Each path that was read, written or edited: as it was read if nothing changed it since.
+/// Every path that was read or changed, with its text as read unless it was changed since.
 fn files<'a>(
     draft: &Draft<'a>,
     messages: &'a [Message],
     to: usize,
     kept: &dyn Fn(usize) -> bool,
 ) -> Vec<Restorable<'a>> {
-    /// The last reading of a path, and the last change.
+    /// Where a path was last read, with its text, and where it was last changed.
     #[derive(Default)]
     struct Path<'a> {
         read: Option<(usize, &'a str)>,
@@ -160,7 +160,7 @@ fn files<'a>(
     found.collect()
 }
 
-/// Whether a call asks for a whole file.
+/// Whether a call reads the whole file.
 fn is_whole(call: &Call) -> bool {
     !["\"offset\"", "\"limit\"", "\"view_range\"", "\"start_line\"", "\"end_line\""]
         .iter()
@@ -183,7 +183,7 @@ fn plan(messages: &[Message]) -> Vec<Restorable<'_>> {
     last.into_iter().collect()
 }
 
-/// Outputs of the named tools in the summarised part.
+/// Outputs of the named tools in the summarized part.
 fn outputs<'a>(draft: &Draft<'a>, names: &[String], to: usize) -> Vec<Restorable<'a>> {
     let messages = &draft.history.messages()[..to];
     let mut out = Vec::new();

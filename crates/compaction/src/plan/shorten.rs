@@ -1,4 +1,4 @@
-//! Outputs and prompts that stay, cut in the middle to what fits.
+//! Outputs and prompts that are kept, with their middle cut out so that they fit.
 
 pub(super) mod answer;
 
@@ -7,7 +7,7 @@ use super::outputs::{ends, thousands};
 use super::{Op, OutputOp};
 use history::{Kind, Message, Part, Role, Text};
 
-/// Shortens the outputs of the items from `start` on in the middle until all fit into `room` tokens, if they can.
+/// Shortens the outputs of the items from `start` on until these items fit into `room` tokens, if possible.
 pub(super) fn squeeze(draft: &mut Draft<'_>, start: usize, room: u64) {
     let total = total_of(draft, start..draft.items.len());
     let mut places: Vec<((usize, usize), u64)> = Vec::new();
@@ -33,15 +33,15 @@ pub(super) fn squeeze(draft: &mut Draft<'_>, start: usize, room: u64) {
     }
 }
 
-/// Shortens one output to about `share` tokens, the note that says so included.
+/// Shortens one output to about `share` tokens, including the note that says so.
 fn shorten_output(draft: &mut Draft<'_>, at: (usize, usize), tokens: u64, share: u64) {
-    /// Tokens that the note in the middle takes.
+    /// Tokens of that note.
     const NOTE: u64 = 40;
     let Some(output) = draft.output(at.0, at.1) else { return };
     let (original, recall) = (output.text.as_str(), draft.request.recall);
     let chars = output.text.weight().chars as usize;
     let mut keep = (chars as u64 * share.saturating_sub(NOTE) / tokens.max(1)) as usize;
-    // The characters at the ends may be dearer than the average: give way until it fits.
+    // The characters at the ends may cost more tokens than the average, so shrink until it fits.
     for _ in 0..6 {
         let Some((first, last, omitted)) = ends(original, keep, 0.5) else { return };
         let text = |handle: &str| {
@@ -86,7 +86,7 @@ pub(super) fn shortened(draft: &mut Draft<'_>, at: usize, tokens: u64) -> Segmen
     Segment::Made(Message::text(Role::User, Kind::Said, text))
 }
 
-/// The text of a whole message that was shortened. `tokens`: before and after.
+/// The op for a message whose whole text was shortened. `tokens`: before and after.
 fn of_message(message: usize, tokens: (u64, u64), text: String, handle: String, why: String) -> Op {
     let (tokens_before, tokens_after) = tokens;
     let (call_id, tool) = (String::new(), String::new());

@@ -11,7 +11,7 @@ use tokens::TokenCounter;
 pub struct Split {
     #[serde(skip)]
     pub plan: Plan,
-    /// Messages before the cut; nothing where there is no place.
+    /// Number of messages before the cut; `None` if there is no place to cut.
     pub split: Option<usize>,
     /// What stands at the cut: `prompt`, `unit`, `end` or `none`.
     pub boundary: &'static str,
@@ -38,9 +38,9 @@ pub fn find(history: &History, counter: &TokenCounter, request: &PlanRequest<'_>
     Split { plan, split, boundary, alternatives }
 }
 
-/// Gemini CLI's `findCompressSplitPoint`: the first user message without function responses before which at least
-/// `share` of the `sizes` stand, which are characters of JSON there; failing that everything, if the last message is the
-/// model's without a call; failing that the last such user message.
+/// Gemini CLI's `findCompressSplitPoint`: the first user message without function responses that has at least
+/// `share` of all `sizes` (there: characters of JSON) before it. Failing that everything, if the last message
+/// is the model's without a call; otherwise the last such user message.
 pub fn share_split(messages: &[&Message], sizes: &[u64], share: f64) -> usize {
     let target = sizes.iter().sum::<u64>() as f64 * share;
     let (mut last, mut before) = (0, 0);

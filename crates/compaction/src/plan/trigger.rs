@@ -8,17 +8,17 @@ use history::History;
 use history::error::Hint;
 use tokens::Filled;
 
-/// What a model takes, in tokens, as far as it is known.
+/// A model's limits in tokens, as far as they are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ModelLimits<'a> {
     pub model: Option<&'a str>,
     pub window: Option<u64>,
-    /// The user or the session said so; otherwise it is from a table.
+    /// The window comes from the user or the session, not from a table.
     pub window_given: bool,
-    /// The largest input, where the maker tells it apart.
+    /// Maximum input, where the provider states it separately from the window.
     pub input: Option<u64>,
     pub output: Option<u64>,
-    /// Tokens of what is about to be sent, besides the history.
+    /// Tokens of the next request, besides the history.
     pub next: Option<u64>,
 }
 
@@ -27,9 +27,9 @@ pub struct ModelLimits<'a> {
 pub enum Gate {
     Switch,
     Threshold,
-    /// The smallest size worth it.
+    /// The minimum size of the context.
     Minimum,
-    /// The time since the last run.
+    /// The minimum time since the last run.
     CoolDown,
     Failures,
     /// The window is unknown, or too small for anything.
@@ -42,10 +42,10 @@ pub enum Gate {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Verdict {
     pub due: bool,
-    /// From which size of the context on, in tokens.
+    /// The threshold: tokens of the context from which on it is due.
     pub at: Option<u64>,
     pub gate: Gate,
-    /// A `reason_code` of the contract; empty when due.
+    /// The `reason_code` of the answer; empty when due.
     pub code: &'static str,
     /// A sentence with the numbers.
     pub reason: String,
@@ -54,7 +54,7 @@ pub struct Verdict {
     pub hint: Option<Hint>,
 }
 
-/// The window that a profile goes by.
+/// The window that a profile assumes.
 pub(super) fn window(trigger: &Trigger, limits: &ModelLimits<'_>) -> Option<u64> {
     let named = |name: &str| trigger.windows.iter().find(|(it, _)| it == name).map(|(_, tokens)| *tokens);
     let own = limits.model.filter(|_| !limits.window_given).and_then(named);
@@ -70,9 +70,9 @@ pub fn threshold(profile: &Profile, limits: &ModelLimits<'_>) -> Option<u64> {
     size(profile, limits).map(|it| it.max(profile.trigger.minimum))
 }
 
-/// The same by the window alone, however small that is.
+/// The [`threshold`] without the trigger's minimum.
 pub(super) fn size(profile: &Profile, limits: &ModelLimits<'_>) -> Option<u64> {
-    /// Shares such as 0.9 are not exact in binary; whole tokens are meant.
+    /// A share such as 0.9 is inexact in binary; this keeps a whole number of tokens whole.
     const ROUNDING: f64 = 1e-6;
     let trigger = &profile.trigger;
     let window = window(trigger, limits);
@@ -112,7 +112,7 @@ fn passes_chars(trigger: &Trigger, chars: u64, limit: u64) -> bool {
     if trigger.strict { chars > limit } else { chars >= limit }
 }
 
-/// Whether a context that was due still is, at the size to which earlier steps brought it.
+/// Whether a context that was due still is, at the size to which the passes so far have brought it.
 pub(super) fn still_due(profile: &Profile, limits: &ModelLimits<'_>, context: u64, chars: u64) -> bool {
     match profile.trigger.chars {
         Some(limit) => passes_chars(&profile.trigger, chars, limit),
@@ -120,14 +120,14 @@ pub(super) fn still_due(profile: &Profile, limits: &ModelLimits<'_>, context: u6
     }
 }
 
-/// How long ago it ran, in milliseconds, if that is too lately to run again. A run in the future, by a clock that was
-/// set back, must not hold up all that follow.
+/// Milliseconds since the last run, if that is too recent to run again. A last run in the future (the clock
+/// was set back) must not block all later ones.
 fn cooling_down(trigger: &Trigger, now: i64, last: i64) -> Option<i64> {
     let wait = i64::try_from(trigger.cool_down).unwrap_or(i64::MAX).saturating_mul(1000);
     Some(now.saturating_sub(last)).filter(|it| (0..wait).contains(it))
 }
 
-/// Why the size of the next request keeps it from running, if it does. `left`: tokens free in the window.
+/// The reason code if the size of the next request prevents compaction. `left`: tokens free in the window.
 fn next_gate(gate: NextRequest, next: Option<u64>, left: u64, reason: &mut String) -> Option<&'static str> {
     let tokens = next?;
     let large = tokens as f64 > gate.share * left as f64;
@@ -145,7 +145,7 @@ fn next_gate(gate: NextRequest, next: Option<u64>, left: u64, reason: &mut Strin
     }
 }
 
-/// Whether a profile would compact now by itself, and why.
+/// Whether a profile would compact automatically now, and why.
 pub fn verdict(
     history: &History,
     filled: Filled,

@@ -1,9 +1,9 @@
-//! Where a profile contradicts itself.
+//! Finds where a profile contradicts itself.
 
 use super::{Budget, Keep, Pass, Profile, Replace, Select, Slot, Summarize, SummaryShape, TooLong, Turns};
 
 pub(super) struct ProfileProblem {
-    /// Line in the text, where it is known.
+    /// Line in the profile's text, if known.
     pub(super) line: Option<u64>,
     pub(super) what: String,
 }
@@ -70,7 +70,7 @@ fn trigger(profile: &Profile, say: &mut dyn FnMut(String)) {
     }
 }
 
-/// The slots that a summary's step lays out for any cause, in order.
+/// The layouts of a summarizing step, for any cause.
 fn layouts(step: &Summarize) -> impl Iterator<Item = &Vec<Slot>> {
     [Some(&step.layout), step.layout_auto.as_ref(), step.layout_overflow.as_ref()].into_iter().flatten()
 }
@@ -138,14 +138,14 @@ fn share(what: &str, value: f64, say: &mut dyn FnMut(String)) {
     }
 }
 
-/// The 1-based line of the `number`-th line that reads `head`.
+/// The 1-based line of the `number`-th line, counted from 0, that reads `head`.
 fn line_of(text: &str, head: &str, number: usize) -> Option<u64> {
     let found = text.lines().enumerate().filter(|(_, line)| line.trim() == head).nth(number);
     found.map(|(at, _)| at as u64 + 1)
 }
 
-/// The 1-based line of the word that a message of the parser names in backquotes first. In a profile that extends
-/// another the parser reads the two as one, so it cannot say where in the text a mistake stands.
+/// The 1-based line of the word that a parser's message names first in backticks. Where a profile extends
+/// another, the parser reads the two merged, so its message has no position in this text.
 pub(super) fn line_of_mistake(text: &str, message: &str) -> Option<u64> {
     let name = message.split('`').nth(1)?;
     let part = |it: char| it.is_alphanumeric() || matches!(it, '-' | '_');

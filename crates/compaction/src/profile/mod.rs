@@ -1,8 +1,8 @@
-//! A profile: one system's way to compact, as data. Names no system.
+//! A profile: one system's way to compact, as data. No code here names a system.
 //!
 //! A profile is a trigger and an ordered list of passes. What differs between systems is a field here (what a scan
 //! stops at, whose messages are kept, how a cleared output is marked, what comes after the summary), never a branch
-//! on a name. Those that come with a program go through the same parser and the same checks as a user's own.
+//! on a name. Built-in profiles go through the same parser and the same checks as a user's own.
 
 mod check;
 mod pass;
@@ -36,20 +36,20 @@ pub struct Profile {
     /// Where we deviate from the system, a sentence each, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deviations: Vec<String>,
-    /// The estimator that the system decides by; without one, the plan's own counter.
+    /// The estimator that the system decides by; `None`: the plan's own counter.
     pub estimator: Option<Estimator>,
-    /// When it compacts by itself.
+    /// When it compacts automatically.
     #[serde(default)]
     pub trigger: Trigger,
-    /// The system's own names for what came out.
+    /// The system's own names for outcomes.
     #[serde(default, skip_serializing_if = "is_default")]
     pub native: NativeStatus,
-    /// What the user is shown meanwhile.
+    /// What the user is shown when a compaction starts and ends.
     #[serde(default, skip_serializing_if = "is_default")]
     pub notices: Notices,
     /// What is remembered of a compaction.
     pub remember: Option<Remember>,
-    /// The agent's own settings that it honours when it runs by itself.
+    /// The agent's own settings that it honors in automatic runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<Setting>,
     /// What it does, in this order.
@@ -57,57 +57,57 @@ pub struct Profile {
     pub passes: Vec<Pass>,
 }
 
-/// When a profile compacts by itself. Every gate that is given must be passed.
+/// When a profile compacts automatically. Every gate that is given must be passed.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Trigger {
-    /// The switch: never by itself.
+    /// Switched off: never compacts automatically.
     #[serde(skip_serializing_if = "is_default")]
     pub off: bool,
     /// Share of the window, in (0, 1].
     pub share: Option<f64>,
-    /// That share in whole tokens, rounded down; otherwise exactly.
+    /// Rounds that share down to whole tokens; otherwise it is compared exactly.
     #[serde(skip_serializing_if = "is_default")]
     pub whole: bool,
     /// Tokens left free below the window for the answer: the model's largest output, but at most this.
     pub reserve_output: Option<u64>,
-    /// Tokens left free besides.
+    /// Tokens left free in addition.
     pub buffer: Option<u64>,
-    /// Where the maker tells the largest input apart: tokens kept free of that instead, or the largest output if that
-    /// is less.
+    /// Where the provider states a maximum input: tokens left free below that instead, at most the reserve
+    /// for the answer.
     pub input_buffer: Option<u64>,
-    /// That buffer was set by hand, so it is not held to the largest output.
+    /// The user set that buffer, so it is not limited to the reserve.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub input_buffer_fixed: bool,
-    /// Percent of the window less the reserve; only ever lowers the threshold.
+    /// Percent of the window without the reserve; only ever lowers the threshold.
     pub usable_percent: Option<f64>,
-    /// A fixed size in tokens.
+    /// Threshold in tokens.
     pub tokens: Option<u64>,
-    /// A fixed size in characters of the messages.
+    /// Threshold in characters of the messages, instead of tokens.
     pub chars: Option<u64>,
     /// Due only above the threshold, not at it.
     #[serde(skip_serializing_if = "is_default")]
     pub strict: bool,
-    /// What was written to a cache is not counted.
+    /// Tokens that the newest request wrote to a cache are not counted.
     #[serde(skip_serializing_if = "is_default")]
     pub without_cache_writes: bool,
     /// Minimum tokens of the context.
     #[serde(skip_serializing_if = "is_default")]
     pub minimum: u64,
-    /// Minimum seconds between two compactions.
+    /// Minimum seconds between two automatic compactions.
     #[serde(skip_serializing_if = "is_default")]
     pub cool_down: u64,
-    /// Maximum failures in a row, after which it is not done automatically. 0: no such limit.
+    /// Failures in a row after which it no longer runs automatically; 0: no limit.
     #[serde(skip_serializing_if = "is_default")]
     pub failures: u32,
     /// The window to assume for an unknown model.
     pub window: Option<u64>,
-    /// The window, however large the model's is.
+    /// Upper bound of the window, however large the model's is.
     pub window_at_most: Option<u64>,
-    /// Models whose window the system takes for another than the table has: name, tokens. `*` is any other.
+    /// Windows that the system assumes, where they differ from our table: model, tokens. `*` is any other.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub windows: Vec<(String, u64)>,
-    /// How the size of what is about to be sent counts.
+    /// What the size of the next request decides.
     pub next: Option<NextRequest>,
 }
 
@@ -117,23 +117,23 @@ pub struct Trigger {
 pub struct NextRequest {
     /// The request is large if it takes more than this share of what is left of the window.
     pub share: f64,
-    /// What follows from a large one.
+    /// What happens if it is large.
     pub rule: NextRule,
 }
 
-/// What follows from a request that is large.
+/// What happens if the next request is large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NextRule {
-    /// Only then it compacts.
+    /// It compacts only then.
     Required,
-    /// The turn ends before it could compact.
+    /// The turn ends before compacting.
     EndsBefore,
-    /// It compacts if it is due; the turn ends if the request is still large.
+    /// It compacts if due; the turn ends if the request is still too large then.
     EndsAfter,
 }
 
-/// The system's own names for what came out; empty where it has none.
+/// The system's own names for outcomes; empty where it has none.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct NativeStatus {
@@ -164,34 +164,34 @@ pub struct Notices {
     pub compacted: String,
 }
 
-/// What is remembered of a compaction, and what of that comes back.
+/// What is remembered of a compaction, and how much of that is given to later ones.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Remember {
-    /// Minimum characters of a summary that is remembered for the project.
+    /// Minimum characters of a summary to be remembered for the project.
     pub least_chars: usize,
     /// Maximum number of the project's memories that are given to the next summary, the newest first.
     pub recalled: u32,
 }
 
-/// Left out of what is printed: it says the same when it is read back.
+/// For `skip_serializing_if`: reading fills in the default again.
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
 impl Profile {
-    /// Reads and checks a profile. `place` names it in errors. With `extends = "NAME"`, what it does not say is as in
-    /// that one of `bases` (name and text); lists are replaced as a whole.
+    /// Reads and checks a profile. `place` names it in errors. With `extends = "NAME"`, whatever it leaves
+    /// out comes from that profile in `bases` (name and text); lists are replaced as a whole.
     ///
     /// # Errors
-    /// [`ErrorKind::Arguments`] with `place` and line: no TOML, an unknown key, a base that is not in `bases`, or
-    /// settings that contradict each other.
+    /// [`ErrorKind::Arguments`] with `place` and line: invalid TOML, an unknown key, a base that is not in
+    /// `bases`, or settings that contradict each other.
     pub fn parse(text: &str, place: &str, bases: &[(&str, &str)]) -> Result<Self> {
         Self::parse_over(text, place, bases, 0)
     }
 
     fn parse_over(text: &str, place: &str, bases: &[(&str, &str)], depth: u32) -> Result<Self> {
-        /// `name@version` extends `name`; a user's own one extends that. More would be a circle.
+        /// `name@version` extends `name`, a user's own profile extends that: a longer chain must be a cycle.
         const DEEPEST: u32 = 8;
         let wrong = |error: toml::de::Error| {
             let line =
@@ -210,7 +210,7 @@ impl Profile {
                     return Err(Error::new(ErrorKind::Arguments, what).at(place, line));
                 };
                 let mut base = Self::parse_over(base_text, &base, bases, depth + 1)?;
-                // What is written here wins over what the agent's own settings would say.
+                // What this profile says about the trigger overrides the agent's own settings.
                 if let Some(toml::Value::Table(trigger)) = written.get("trigger") {
                     base.settings.retain(|it| !trigger.contains_key(it.sets.name()));
                 }
@@ -244,7 +244,7 @@ impl Profile {
             .at(place, first.line))
     }
 
-    /// As TOML that reads back as the same.
+    /// As TOML that parses back to an equal profile.
     ///
     /// # Errors
     /// [`ErrorKind::Bug`] for a value that TOML cannot hold.
@@ -253,7 +253,7 @@ impl Profile {
             .map_err(|error| Error::new(ErrorKind::Bug, "writing a profile").because(error))
     }
 
-    /// The pass of that number, if it summarises.
+    /// The pass of that index, if it summarizes.
     pub fn summarizing(&self, pass: usize) -> Option<&Summarize> {
         match self.passes.get(pass)? {
             Pass::Summarize(step) => Some(step),
@@ -261,7 +261,7 @@ impl Profile {
         }
     }
 
-    /// The step that summarises when nothing overflowed, if there is one.
+    /// The first summarizing step that is not only for overflow.
     pub fn summarize(&self) -> Option<&Summarize> {
         self.passes.iter().find_map(|pass| match pass {
             Pass::Summarize(step) if step.when != When::Overflow => Some(&**step),
@@ -270,7 +270,7 @@ impl Profile {
     }
 }
 
-/// What `over` says takes the place of what `base` says; tables are merged, everything else is replaced.
+/// Merges `over` into `base`: tables key by key, everything else is replaced.
 fn merge(base: &mut toml::Table, over: toml::Table) {
     for (key, value) in over {
         match (base.get_mut(&key), value) {
@@ -282,7 +282,7 @@ fn merge(base: &mut toml::Table, over: toml::Table) {
     }
 }
 
-/// A profile that comes with the program.
+/// A built-in profile.
 #[cfg(test)]
 pub(crate) fn read(name: &str) -> Profile {
     let path = format!("{}/../../prompts/{name}/profile.toml", env!("CARGO_MANIFEST_DIR"));

@@ -1,4 +1,4 @@
-//! What a profile does, step by step.
+//! The passes of a profile.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,10 +9,10 @@ use super::summary::{PromptFiles, SummarySpec};
 pub enum When {
     #[default]
     Always,
-    /// When the trigger is passed, or the user asked, or the model refused the input as too long.
+    /// When the threshold is passed, the user asked, or the model refused the input as too long.
     Due,
-    /// When the trigger is still passed after the steps before it, or the user asked; not when the model refused the
-    /// input as too long.
+    /// When the threshold is still passed after the passes so far, or the user asked; not when the model
+    /// refused the input as too long.
     Planned,
     /// Only when the model refused the input as too long.
     Overflow,
@@ -23,7 +23,7 @@ pub enum When {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case")]
 pub enum Pass {
-    /// Clears, shortens or spills tool outputs.
+    /// Clears or shortens tool outputs.
     Outputs(Outputs),
     /// Drops messages from the middle.
     Snip(Snip),
@@ -50,44 +50,44 @@ impl Pass {
 pub struct Outputs {
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub when: When,
-    /// Left out unless the user asks for a prune, or a setting turns it on.
+    /// Skipped unless the user asks for a prune or a setting turns it on.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub off: bool,
     pub select: Select,
-    /// The newest turns whose outputs are neither counted nor replaced.
+    /// Number of newest turns whose outputs are neither counted nor replaced.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub protect_turns: u32,
-    /// The newest messages that are neither counted nor replaced.
+    /// Number of newest messages that are neither counted nor replaced.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub protect_messages: usize,
-    /// Where a scan from the newest ends for good.
+    /// What ends the scan, which goes from the newest message back.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub stop_at: Vec<ScanStop>,
     /// Tools whose outputs are never replaced (nor counted).
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub except_tools: Vec<String>,
-    /// Tools whose outputs alone are replaced; empty: all.
+    /// If not empty, only outputs of these tools are replaced.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub only_tools: Vec<String>,
     /// Outputs of calls that failed are never replaced (nor counted).
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub except_failed: bool,
-    /// An output's size is that of its whole part by the profile's estimator, not of its text.
+    /// Measures an output's whole part with the profile's estimator, not only its text.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub whole_parts: bool,
     /// Only outputs with more characters than this (UTF-16 units).
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub longer_than: u64,
-    /// Only where more outputs than this could be taken, the ones that stay among them.
+    /// Only if there are more candidate outputs than this, including those that stay.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub above: usize,
-    /// Minutes of silence required.
+    /// Only if no message came for this many minutes.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub idle_minutes: u64,
-    /// Nothing is replaced unless more tokens than this are gained.
+    /// Nothing is replaced unless the outputs to replace have more tokens than this.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub minimum: u64,
-    /// What takes their place.
+    /// What takes an output's place.
     pub replace: Replace,
 }
 
@@ -95,25 +95,25 @@ pub struct Outputs {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub enum Select {
-    /// Tokens of the newest outputs that are protected; the one that crosses the line is taken.
+    /// Protects this many tokens of newest outputs; the output that crosses the limit is taken.
     Beyond(u64),
-    /// Tokens for all outputs, the newest first: each that does not fit into what is left is taken, and what takes its
-    /// place counts.
+    /// Tokens for all outputs, newest first: each that does not fit into what is left is taken, and its
+    /// replacement counts.
     Unfit(u64),
-    /// Number of the newest outputs that stay.
+    /// Number of newest outputs that stay.
     AllButLast(usize),
-    /// Maximum characters of the newest batch: the largest are taken first, until it fits.
+    /// Maximum characters of the newest batch: its largest outputs are taken first, until it fits.
     Batch(u64),
-    /// The same of every batch: the outputs between two messages of the model.
+    /// The same for every batch (consecutive messages with outputs).
     EachBatch(u64),
 }
 
-/// Where a scan from the newest ends.
+/// What ends a scan from the newest message back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScanStop {
     Summary,
-    /// At an output that was cleared before.
+    /// An output that was already cleared.
     Cleared,
 }
 
@@ -132,9 +132,9 @@ pub enum Replace {
 pub struct Ends {
     /// Characters that stay. A text with no more is left as it is.
     pub chars: usize,
-    /// Of these, the share at the beginning.
+    /// Share of these characters at the beginning.
     pub head: f64,
-    /// Text before; the number of characters left out is `{omitted}`, of the first `{first}` and last `{last}`.
+    /// Text before. `{omitted}` is the number of characters left out; `{first}` and `{last}` stay.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub before: String,
     pub between: String,
@@ -155,13 +155,13 @@ pub struct Lines {
     pub between: String,
 }
 
-/// Drops messages from the middle, pairs kept.
+/// Drops messages from the middle, never parting a call from its output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Snip {
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub when: When,
-    /// Left out, unless a user's own profile turns it on.
+    /// Skipped unless a user's own profile turns it on.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub off: bool,
     /// Only with more messages than this.
@@ -174,16 +174,16 @@ pub struct Snip {
     pub marker: String,
 }
 
-/// Makes one line of each finished turn; undone by its handle.
+/// Makes one line of each finished turn; a handle in the line brings the turn back.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Collapse {
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub when: When,
-    /// The switch. While it is on, nothing is compacted by itself.
+    /// While it is on, the profile does not compact automatically.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub on: bool,
-    /// The newest turns that stay as they are.
+    /// Number of newest turns that stay as they are.
     pub keep_turns: usize,
     /// The line; `{words}`, `{count}`, `{tokens}` and `{recall}` are filled in.
     pub line: String,
@@ -198,54 +198,53 @@ pub struct Summarize {
     /// What the summary message starts with. `{user-messages}` stands for the kept user messages, joined.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub before: String,
-    /// What it ends with.
+    /// What the summary message ends with.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub after: String,
     /// Whose message the summary is.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub role: SummaryRole,
-    /// Where there is nothing to summarise, what was done before it is taken back; and unless it runs by itself,
-    /// nothing else is done either.
+    /// If the summary is refused, the passes before it are undone, and a run by hand does nothing at all.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub or_nothing: bool,
-    /// By itself, left out after a compaction that failed.
+    /// Skipped in automatic runs after a failed compaction.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub not_after_failure: bool,
-    /// A stored snapshot that covers what would be summarised is used instead, if it has at most this many tokens.
+    /// A stored summary that covers what would be summarized replaces it, if it has at most this many tokens.
     pub snapshot: Option<u64>,
-    /// Which messages are not shown to a model when they are too many for it.
+    /// Which messages the summarizing model is not shown if they are too long for it.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub too_long: TooLong,
     pub keep: Keep,
     /// The new history, in order.
     pub layout: Vec<Slot>,
-    /// The same, when it ran by itself; otherwise as [`layout`](Self::layout).
+    /// The layout of an automatic run; `None`: [`layout`](Self::layout).
     pub layout_auto: Option<Vec<Slot>>,
-    /// The same, when the model refused the input; otherwise as when it ran by itself.
+    /// The layout after the model refused the input; `None`: that of an automatic run.
     pub layout_overflow: Option<Vec<Slot>>,
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub prompts: PromptFiles,
     pub summary: SummarySpec,
 }
 
-/// Which messages are not shown to a model when they are too many for it.
+/// Which messages the summarizing model is not shown if they are too long for it.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub enum TooLong {
     /// None: the summary fails.
     #[default]
     Fails,
-    /// The oldest with its partner, one after the other, until the rest is accepted.
+    /// The oldest units, one after the other, until the remaining ones fit.
     Oldest,
-    /// The oldest rounds of the model, at least this share of them at a time.
+    /// The model's oldest rounds, this share of them at a time.
     Rounds(Rounds),
 }
 
-/// How rounds are left out.
+/// How rounds (an answer of the model and what follows it) are left out.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Rounds {
-    /// Share of the rounds that goes at a time, where the gap is not known.
+    /// Share of the rounds left out at a time.
     pub share: f64,
     pub tries: u32,
 }
@@ -259,7 +258,7 @@ pub enum Keep {
     Budget(Budget),
     /// The end of the history from the first prompt behind this share of its JSON characters.
     ShareBehind(f64),
-    /// Number of the newest messages, more where that would part a call from its output.
+    /// Number of newest messages; more where that would part a call from its output.
     Messages(usize),
     /// The newest turns that fit.
     Turns(Turns),
@@ -277,33 +276,33 @@ pub struct Turns {
     pub minimum: u64,
     /// Maximum tokens.
     pub maximum: u64,
-    /// Maximum number of turns; 0 none, absent all that fit.
+    /// Maximum number of turns; `None`: all that fit.
     pub count: Option<usize>,
-    /// Maximum tokens, instead of all that.
+    /// Maximum tokens, instead of share, minimum and maximum.
     pub tokens: Option<u64>,
 }
 
-/// What the user wrote, newest first, within a budget; the one that crosses is cut in the middle.
+/// The newest user messages within a budget; the one that crosses it is cut in the middle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct UserMessages {
-    /// Tokens of them, by the profile's own estimator.
+    /// Maximum tokens, by the profile's own estimator.
     pub tokens: u64,
-    /// All as one text, blank lines between them, which goes into `before`; cut as a whole.
+    /// All as one text with blank lines between, which goes into `before`; cut as a whole.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub joined: bool,
     /// How the middle is cut out.
     #[serde(default)]
     pub cut: Cut,
-    /// Not kept: what starts with the first and ends with the second, without regard to case or outer white space.
+    /// Not kept: messages that start and end with these two texts, ignoring case and outer white space.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fences: Vec<(String, String)>,
-    /// Not kept: what starts with this (an earlier summary in the user's place).
+    /// Not kept: messages that start with one of these (earlier summaries in the user's role).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub summaries: Vec<String>,
 }
 
-/// How the middle of a text is cut out. Four bytes are a token.
+/// What marks the place where the middle of a text was cut out. Four bytes are a token.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub enum Cut {
@@ -316,17 +315,17 @@ pub enum Cut {
     Text(String),
 }
 
-/// How a budget is shared out.
+/// How a budget is divided.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Budget {
-    /// Budget when none is asked for: share of the messages' tokens before any pass, at most half of those after.
+    /// The default budget: share of the messages' tokens before any pass, at most half of those after.
     pub share: f64,
-    /// Minimum tokens of that budget.
+    /// Minimum tokens of the default budget.
     pub minimum: u64,
-    /// Maximum tokens of that budget.
+    /// Maximum tokens of the default budget.
     pub maximum: u64,
-    /// Of the budget, what the summary may take.
+    /// Share of the budget that the summary may take.
     pub summary: f64,
 }
 
@@ -339,39 +338,39 @@ pub enum Slot {
     /// Instructions and context as they were last given, wherever they stood.
     Context,
     UserMessages,
-    /// The kept user messages but the last.
+    /// The kept user messages except the last.
     OlderUserMessages,
     LastUserMessage,
     Summary,
     /// The model's acknowledgement, always.
     Ack(String),
-    /// The same, but only where a prompt follows: APIs would merge the prompt into the summary.
+    /// The same, but only where a prompt follows: APIs would merge the prompt into the summary otherwise.
     AckPrompt(String),
-    /// A message in the user's place, marked as the client's: this.
+    /// This text as a message in the user's role, marked as the client's.
     Marker(String),
-    /// The client's "go on", in the user's place.
+    /// The client's "go on", in the user's role.
     Continue(String),
-    /// The last prompt once more, as new, its media as text.
+    /// The last prompt again as a new message, its media replaced by text.
     Replay,
-    /// Text of the summarised part put back.
+    /// Text of the summarized part, put back.
     Restore(Restore),
-    /// The kept end of the history.
+    /// The kept tail of the history.
     Tail,
 }
 
-/// Text of the summarised part that is put back, in a message of the client's.
+/// Text of the summarized part that is put back, in a message marked as the client's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Restore {
     pub what: Restored,
     /// Line before each; `{name}` is filled in.
     pub title: String,
-    /// Maximum number, the newest first.
+    /// Maximum number of texts, newest first.
     pub count: usize,
-    /// Tokens of each; what is larger is only named, unless [`cut`](Self::cut).
+    /// Maximum tokens of each; a larger one is only named, unless [`cut`](Self::cut).
     pub each: u64,
     pub total: u64,
-    /// What is larger keeps its beginning.
+    /// A larger text keeps its beginning.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub cut: bool,
 }

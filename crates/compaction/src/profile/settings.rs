@@ -1,16 +1,16 @@
-//! The agents' own settings, as far as they bear on compacting. A profile lists where a value stands and what it sets;
-//! who finds the values is not known here.
+//! Agents' own settings that affect compaction. A profile lists where each is found and what it sets; the
+//! caller reads the values.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Keep, Pass, Profile};
 
-/// A setting of an agent that a profile honours when it runs by itself.
+/// A setting of an agent that a profile honors in automatic runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Setting {
-    /// Where it stands: `env:NAME`, or the agent's file and the path in it, as `AGENT:a.b`.
+    /// Where it is found: `env:NAME`, or the agent's file and the path in it, as `AGENT:a.b`.
     pub from: String,
     pub sets: Sets,
 }
@@ -18,7 +18,7 @@ pub struct Setting {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sets {
-    /// The share of the window; outside (0, 1] it is not heeded.
+    /// The share of the window; ignored outside (0, 1].
     Share,
     /// A fixed size in tokens.
     Tokens,
@@ -29,23 +29,23 @@ pub enum Sets {
     ReserveOutput,
     /// The tokens kept free below the largest input.
     InputBuffer,
-    /// False turns compacting by itself off.
+    /// `false` turns automatic compaction off.
     On,
-    /// True turns compacting by itself off.
+    /// `true` turns automatic compaction off.
     Off,
     /// Whether old outputs are cleared.
     Prune,
-    /// True leaves old outputs as they are.
+    /// `true` leaves old outputs as they are.
     NoPrune,
     KeepTurns,
-    /// How many tokens of turns stay.
+    /// Maximum tokens of kept turns.
     KeepTokens,
     /// The request to the summarizer.
     Ask,
 }
 
 impl Sets {
-    /// The field of the trigger that it sets, or its own name where it is none.
+    /// The trigger's field that it sets, or its own name if it sets none.
     pub fn name(self) -> &'static str {
         match self {
             Self::Share => "share",
@@ -64,8 +64,8 @@ impl Sets {
 }
 
 impl Profile {
-    /// The profile as the agent's own settings would have it. `value` finds a setting by where it stands; what makes no
-    /// sense is not heeded, as the agents do not heed it.
+    /// The profile with the agent's own settings applied. `value` finds a setting by `Setting::from`; invalid
+    /// values are ignored, as the agents ignore them.
     #[must_use]
     pub fn honouring(&self, value: &dyn Fn(&str) -> Option<Value>) -> Self {
         let mut out = self.clone();
@@ -139,7 +139,7 @@ fn switch_outputs(profile: &mut Profile, off: Option<bool>) {
     }
 }
 
-/// A number, or text that is one.
+/// A number, or a string that holds one.
 fn number(value: &Value) -> Option<f64> {
     match value {
         Value::Number(number) => number.as_f64(),
@@ -148,7 +148,7 @@ fn number(value: &Value) -> Option<f64> {
     }
 }
 
-/// A truth value, or text that stands for one: `1`, `true`, `yes`, `on`.
+/// A Boolean, a number (0 is false), or a string: `1`, `true`, `yes` and `on` are true.
 fn truth(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(truth) => Some(*truth),

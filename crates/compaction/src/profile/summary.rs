@@ -23,17 +23,17 @@ pub struct SummarySpec {
     /// Keep a section whose topics are empty (with "(none)"), because a reader expects it.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub keep_empty: bool,
-    /// Of files, only those that one of these globs fits (`*` within a name, `**` across folders); empty: all.
+    /// Lists only files that match one of these globs (`*` within a name, `**` across folders); empty: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub only_files: Vec<String>,
     /// Globs of the files that come first, the most important one first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first_files: Vec<String>,
-    /// What lines begin with instead: our word for what was done to a file, or for a step of the plan, and the
-    /// system's.
+    /// Renames what lines begin with: our word for what was done to a file, or for the state of a plan's
+    /// step, and the system's word.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub words: BTreeMap<String, String>,
-    /// Minutes of the stretches into which what is summarised is cut, each under its own heading. 0: not cut.
+    /// Minutes of the time slices that the summary is divided into, each with a heading; 0: not divided.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub slice_minutes: u64,
 }
@@ -59,12 +59,12 @@ pub enum SummaryShape {
 pub struct Section {
     /// Heading or element name.
     pub title: String,
-    /// What of the ledger goes into it, in order.
+    /// Topics of the ledger that go into it, in order.
     pub holds: Vec<Topic>,
-    /// Every message of the user that it holds is quoted in it, whatever other sections say of it.
+    /// Every message of the user that it holds is quoted, even if another section repeats it.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub every: bool,
-    /// Of rules, only those that forbid; the others go to another section that holds them.
+    /// Of rules, only prohibitions; the others go to another section that holds rules.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub forbidden_only: bool,
     /// Steps of the plan are numbered.
@@ -78,35 +78,34 @@ pub struct Section {
 pub struct PromptFiles {
     /// The summarizer's system prompt.
     pub system: Option<String>,
-    /// What it is asked for after the messages, in front of the form that every summary has.
+    /// The request after the messages, followed by the format of every summary.
     pub ask: Option<String>,
-    /// Instead of that where an earlier summary is among the messages, to be merged.
+    /// Used instead of `ask` if the messages contain an earlier summary to merge.
     pub again: Option<String>,
-    /// A second call that checks the first draft.
+    /// The prompt of a second call that checks the first draft.
     pub verify: Option<String>,
-    /// Which model is asked: the session's model, and the one in its place; `*` is any other.
+    /// Which model writes the summary: pairs of the session's model and the model to ask; `*` is any other.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<(String, String)>,
-    /// The models that names in `models` stand for, where they are no models themselves.
+    /// What names in `models` stand for, where they are not models themselves: name, model.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<(String, String)>,
-    /// Whose models these are: the name of a summarizer. Asked only there, and only if the user names no model.
+    /// The summarizer whose models these are. They are asked only there, and only if the user names no model.
     pub provider: Option<String>,
-    /// Maximum characters of the beginning of each output that the model is shown; otherwise all.
+    /// Maximum characters of each output, from its beginning, that the model is shown; `None`: all.
     pub output_chars: Option<usize>,
-    /// Further tries of a request that failed, unless the user says how many.
+    /// Retries of a failed request, unless the user sets them.
     pub retries: Option<u32>,
 }
 
 impl PromptFiles {
-    /// What the system calls the model that is asked for a summary in a session of `model`; nothing where it does not
-    /// say.
+    /// The system's name for the model that summarizes a session of `model`; `None` if it has none.
     pub fn model_name(&self, model: &str) -> Option<&str> {
         let find = |name: &str| self.models.iter().find(|(it, _)| it == name).map(|(_, to)| to.as_str());
         find(model).or_else(|| find("*"))
     }
 
-    /// The model of that name.
+    /// That model, with its alias resolved.
     pub fn asked_model(&self, model: &str) -> Option<&str> {
         let name = self.model_name(model)?;
         Some(self.aliases.iter().find(|(it, _)| it == name).map_or(name, |(_, to)| to.as_str()))
@@ -130,7 +129,7 @@ named! {
 impl FromStr for SummaryStyle {
     type Err = Error;
 
-    /// Reads the name that it has in JSON.
+    /// Parses the name used in JSON.
     fn from_str(name: &str) -> Result<Self> {
         Self::find(name).ok_or_else(|| {
             let what = format!("expected brief, detailed or technical, found {name:?}");

@@ -1,5 +1,5 @@
-//! The form of an answer: whether it is a summary at all, of the asked sections, language and length. What it says is
-//! the business of [`grounding`](super::grounding). Pure.
+//! The form of a reply: whether it is a summary at all, with the sections, language and length that were
+//! asked for. Its content is checked by [`grounding`](super::grounding). Pure.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,16 +16,16 @@ pub enum Fault {
     CutOff,
     /// The model, or a filter, refused.
     Refused,
-    /// A call of a tool instead of a text.
+    /// A tool call instead of text.
     ToolCall,
-    /// These sections are missing, although there is something to say.
+    /// These sections are missing, although there are facts for them.
     Missing {
         titles: Vec<String>,
     },
-    /// It is longer than what it stands for.
+    /// It is no shorter than what it replaces.
     Grown {
         tokens: u64,
-        /// Those of what it stands for.
+        /// Tokens of what it replaces.
         of: u64,
     },
     /// It is longer than allowed.
@@ -62,12 +62,12 @@ impl Fault {
     }
 }
 
-/// A summary by its sections: number of the section in the spec, and its body.
+/// A summary by its sections: index in the spec, and body.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Parsed {
     /// In the order of the spec, each at most once.
     pub sections: Vec<(usize, String)>,
-    /// Sections that were not asked for; they are left out.
+    /// Number of sections that were not asked for; they are left out.
     pub strangers: usize,
 }
 
@@ -91,12 +91,12 @@ impl Parsed {
     }
 }
 
-/// What is between the first `<summary>` and the last `</summary>`; thinking before it left out. Nothing if it was
-/// opened and never closed.
+/// What is between the first `<summary>` and the last `</summary>`, without thinking in front. `None` if a
+/// tag is not closed.
 fn inside(text: &str, spec: &SummarySpec) -> Option<String> {
     let mut text = text.trim();
     for tag in ["analysis", "scratchpad", "think", "thinking"] {
-        // Only in front: a later one belongs to what is described.
+        // Only at the start: later ones belong to the text.
         if let Some(rest) = text.strip_prefix(&format!("<{tag}>")) {
             text = rest.split_once(&format!("</{tag}>"))?.1.trim_start();
         }
@@ -113,13 +113,13 @@ fn inside(text: &str, spec: &SummarySpec) -> Option<String> {
             text.truncate(to);
         }
     }
-    // Some models put everything into a block of code.
+    // Some models put everything into a code block.
     let bare = text.trim();
     let fenced = bare.strip_prefix("```").and_then(|it| it.strip_suffix("```"));
     Some(fenced.map_or(bare, |it| it.split_once('\n').map_or(it, |it| it.1)).trim().to_owned())
 }
 
-/// The title that a line is, bare of marks and numbers: `## 2. **Goal**:` is `goal`.
+/// The title in a heading line, without marks and numbers: `## 2. **Goal**:` is `goal`.
 fn title_of(line: &str, shape: SummaryShape) -> Option<String> {
     let line = line.trim();
     let marked =
@@ -133,7 +133,7 @@ fn title_of(line: &str, shape: SummaryShape) -> Option<String> {
     Some(bare.trim_matches(['*', ':', ' ']).to_lowercase())
 }
 
-/// Takes a text apart.
+/// Splits a text into the spec's sections.
 pub fn parse(text: &str, spec: &SummarySpec) -> Parsed {
     let mut bodies: Vec<Option<String>> = vec![None; spec.sections.len()];
     let mut strangers = 0;
@@ -159,7 +159,7 @@ pub fn parse(text: &str, spec: &SummarySpec) -> Parsed {
                         open = Some(number);
                         bodies[number].get_or_insert_default();
                     }
-                    // A heading of the lowest rank is a section's own business.
+                    // A `###` heading belongs to the section that it is in.
                     None if title.is_some()
                         && line.trim_start().starts_with('#')
                         && !line.trim_start().starts_with("###") =>
@@ -185,30 +185,30 @@ pub fn parse(text: &str, spec: &SummarySpec) -> Parsed {
     Parsed { sections: sections.collect(), strangers }
 }
 
-/// Takes apart what an answer holds. Nothing if it was opened and never closed.
+/// Parses a reply's text. `None` if a tag is not closed.
 pub fn read(text: &str, spec: &SummarySpec) -> Option<Parsed> {
     inside(text, spec).map(|it| parse(&it, spec))
 }
 
-/// What an answer is held to.
+/// The requirements on a reply.
 pub struct AnswerForm<'a> {
     /// Its sections and shape.
     pub spec: &'a SummarySpec,
-    /// The sections that cannot be empty: there are facts for them.
+    /// Sections that must not be empty, since there are facts for them.
     pub needed: &'a [usize],
-    /// Tokens that it may have.
+    /// Maximum tokens.
     pub most: u64,
-    /// Tokens of what it stands for.
+    /// Tokens of what it replaces.
     pub of: u64,
-    /// The language it should be in, where that is known.
+    /// The language that it should be in, if known.
     pub language: Option<&'a str>,
     pub count: &'a dyn Fn(&str) -> u64,
 }
 
-/// Notes on a part: any text will do, but it must be one.
+/// The notes on a chunk: any text will do, but there must be one.
 ///
 /// # Errors
-/// Why there is none: empty, cut off, refused, or a call instead of a text.
+/// Why there is none: empty, cut off, refused, or a tool call.
 pub fn notes(reply: &Reply, spec: &SummarySpec) -> Result<String, Vec<Fault>> {
     let faults = stopped(reply);
     if !faults.is_empty() {
@@ -217,7 +217,7 @@ pub fn notes(reply: &Reply, spec: &SummarySpec) -> Result<String, Vec<Fault>> {
     inside(&reply.text, spec).filter(|it| !it.is_empty()).ok_or_else(|| vec![Fault::CutOff])
 }
 
-/// Faults that the end of an answer shows.
+/// Faults that the end of a reply shows.
 fn stopped(reply: &Reply) -> Vec<Fault> {
     match reply.stop {
         StopReason::Refused => vec![Fault::Refused],
@@ -230,10 +230,10 @@ fn stopped(reply: &Reply) -> Vec<Fault> {
     }
 }
 
-/// Holds an answer to its form.
+/// Checks the form of a reply.
 ///
 /// # Errors
-/// Its faults, and what could be parsed all the same.
+/// Its faults, and what could be parsed nevertheless.
 pub fn form(reply: &Reply, form: &AnswerForm<'_>) -> Result<Parsed, (Vec<Fault>, Option<Parsed>)> {
     let faults = stopped(reply);
     if !faults.is_empty() {
@@ -247,7 +247,7 @@ pub fn form(reply: &Reply, form: &AnswerForm<'_>) -> Result<Parsed, (Vec<Fault>,
         .filter(|it| !parsed.sections.iter().any(|(number, _)| number == *it))
         .filter_map(|it| Some(form.spec.sections.get(*it)?.title.clone()))
         .collect();
-    // A section or two may have been folded into another one, and what is missing is added; more is another form.
+    // One or two sections may be merged into others, and missing facts are added later; more is another form.
     if parsed.sections.is_empty() || missing.len() * 2 > form.needed.len().max(2) {
         let all = || form.spec.sections.iter().map(|it| it.title.clone()).collect();
         faults.push(Fault::Missing { titles: if missing.is_empty() { all() } else { missing } });
@@ -291,7 +291,7 @@ pub fn prose(text: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a text is nothing but an apology.
+/// Whether a text begins with an apology or a refusal.
 fn refuses(text: &str) -> bool {
     let start: String = text.trim().to_lowercase().replace('’', "'").chars().take(200).collect();
     let cues = [
@@ -320,7 +320,7 @@ fn refuses(text: &str) -> bool {
     cues.iter().any(|it| start.starts_with(it))
 }
 
-/// Whether a text is a tool call written out.
+/// Whether a text is a tool call in writing.
 fn calls(text: &str) -> bool {
     let text = text.trim();
     let starts = [

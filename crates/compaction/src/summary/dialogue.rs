@@ -9,9 +9,9 @@
 //!          repair ┘
 //! ```
 //!
-//! The state serialises and holds nothing of the conversation but what the model wrote, so that a dialogue can go on in
-//! another process, hours later ([`SummaryRequest`] is made again from the session). Giving up is no failure of the
-//! caller's: the offline summary stands for it, with the reason.
+//! The state serializes and holds nothing of the conversation except what the model wrote, so that a dialogue
+//! can continue in another process, hours later ([`SummaryRequest`] is rebuilt from the session). Giving up
+//! is not an error of the caller: the offline summary is used instead, with the reason.
 
 mod ask;
 
@@ -28,10 +28,10 @@ use super::render::{self, Position};
 use super::request::{Bounds, InputReduction, SummaryRequest};
 use history::{History, Usage};
 
-/// The language of a conversation: that in which the user writes.
+/// The language of a conversation: the one in which the user writes.
 pub fn language_of(history: &History) -> Option<&'static str> {
     let mut text = String::new();
-    // The newest words say best which language is spoken now.
+    // The newest prompts show best which language is used now.
     for message in history.messages().iter().rev().filter(|it| it.is_prompt()) {
         let plain = message.plain();
         text.extend(check::prose(&plain).chars().take(2_000));
@@ -47,23 +47,23 @@ pub fn language_of(history: &History) -> Option<&'static str> {
 #[serde(rename_all = "kebab-case")]
 enum Stage {
     Whole,
-    /// A part, from a place on; the notes on those before.
+    /// A part of the transcript, from a position on, with the notes on earlier parts.
     Chunk {
         at: Position,
         notes: Vec<String>,
         number: usize,
     },
-    /// Notes are merged; the front of the list is being merged now.
+    /// Notes are merged, from the front of the list.
     Fold {
         notes: Vec<String>,
     },
-    /// The same again, with what was wrong. `notes` if they are what the summary is made of.
+    /// Asks again, with the faults named. `notes`: what the summary is made of, if not the transcript.
     Repair {
         draft: String,
         faults: Vec<Fault>,
         notes: Option<Vec<String>>,
     },
-    /// A second look at a good draft.
+    /// A second call checks a good draft.
     Verify {
         draft: String,
     },
@@ -78,19 +78,19 @@ enum Stage {
     },
 }
 
-/// Why a dialogue came to nothing.
+/// Why a dialogue ended without a summary.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GaveUp {
     Failed(Failure),
     /// The answer cannot be used.
     Unusable(Vec<Fault>),
-    /// A bound was reached: this one.
+    /// A limit was reached; the text says which.
     Bound(String),
 }
 
 impl GaveUp {
-    /// A sentence. `endpoint`: who was asked, if it was a provider.
+    /// A sentence for the user. `endpoint`: the provider that was asked; `None`: the calling agent's model.
     pub fn sentence(&self, endpoint: Option<&Endpoint>) -> String {
         let who = endpoint.map_or_else(|| "the calling agent's model".to_owned(), Endpoint::label);
         match (self, endpoint) {
@@ -111,7 +111,7 @@ pub enum Step {
     /// Milliseconds to wait before [`Dialogue::waited`] is called. The text is for the progress callback.
     Wait(u64, String),
     Done(String, Vec<String>),
-    /// There is none; write the offline one.
+    /// There is no summary; write the offline one.
     GaveUp(GaveUp),
 }
 
@@ -120,36 +120,36 @@ pub struct Dialogue {
     stage: Stage,
     /// Index into `SummaryRequest::reductions`.
     reduction: usize,
-    /// Tokens of input that the model takes, as far as is known.
+    /// Maximum input tokens of the model, as far as its refusals told.
     limit: Option<u64>,
-    /// Chance, as an input.
+    /// Randomness, passed in so that the state machine stays pure.
     seed: u64,
-    /// Failed tries of the present request.
+    /// Failed attempts of the current request.
     failed: u32,
-    /// How long to wait before the next, and why.
+    /// Milliseconds to wait before the next attempt, and why.
     wait: Option<(u64, String)>,
-    /// What all requests took, as reported.
+    /// Usage of all requests, as reported.
     pub tokens: Usage,
     pub requests: u32,
     /// Tokens that were sent, by our own count.
     pub sent: u64,
-    /// An answer was empty before; some servers mean by it that the input is too long.
+    /// Whether an answer was empty before, by which some servers mean that the input is too long.
     was_empty: bool,
     /// The model that answered last, as the provider names it.
     pub model: Option<String>,
 }
 
-/// The shortest wait before a second try.
+/// Milliseconds before the first retry, by chance down to half; doubled for every further one.
 const FIRST_WAIT: u64 = 500;
 /// Maximum milliseconds of a wait that the provider did not ask for.
 const LONGEST_WAIT: u64 = 30_000;
-/// Percent used of a window whose fill is known only by our own count.
+/// Percent of the window to use where only our own count says how full it is.
 const SAFE_PERCENT: u64 = 85;
-/// Tokens below which an input says too little to be worth a request.
+/// Input tokens below which a request is not worth it.
 const MIN_INPUT: u64 = 300;
 
 impl Dialogue {
-    /// Begins. The same seed waits the same.
+    /// A new dialogue. The same seed gives the same waits.
     pub fn new(seed: u64) -> Self {
         Self {
             stage: Stage::Whole,
@@ -166,7 +166,7 @@ impl Dialogue {
         }
     }
 
-    /// What comes next. The same until `on_reply` or `waited` is called.
+    /// The next step; the same until `on_reply` or `waited` is called.
     pub fn next(&self, request: &SummaryRequest<'_>) -> Step {
         match &self.stage {
             Stage::Done { text, notes } => return Step::Done(text.clone(), notes.clone()),
@@ -184,7 +184,7 @@ impl Dialogue {
             Ok((ask, _)) => ask,
             Err(why) => return Step::GaveUp(why),
         };
-        // What a host reads of its own it need not be sent.
+        // A host's model is not sent its own conversation, so nothing counts toward the limit.
         let size = if request.host { 0 } else { (request.count)(&ask.text()) };
         let most = request.bounds.tokens;
         if self.sent.saturating_add(size) > most {
@@ -200,7 +200,7 @@ impl Dialogue {
         self.wait = None;
     }
 
-    /// Which part of about how many is being asked for, for the progress callback.
+    /// Number of the part being asked about, and about how many there are; for the progress callback.
     pub fn part(&self, request: &SummaryRequest<'_>) -> Option<(usize, usize)> {
         match &self.stage {
             Stage::Chunk { number, .. } => Some((*number, self.parts(request).max(*number))),
@@ -213,7 +213,7 @@ impl Dialogue {
         }
     }
 
-    /// Takes in what came of the last ask. `elapsed`: milliseconds since the dialogue began.
+    /// Takes the result of the last request. `elapsed`: milliseconds since the dialogue began.
     pub fn on_reply(&mut self, request: &SummaryRequest<'_>, result: Result<Reply, Failure>, elapsed: u64) {
         let (asked, next) = match self.ask(request) {
             Ok(it) => it,
@@ -221,7 +221,7 @@ impl Dialogue {
         };
         let size = (request.count)(&asked.text());
         self.requests += 1;
-        // Where there was no connection, nothing was sent.
+        // Without a connection, nothing was sent.
         if !matches!(&result, Err(it) if it.status.is_none() && matches!(it.cause, FailureCause::Network | FailureCause::Tls))
         {
             self.sent += size;
@@ -265,7 +265,7 @@ impl Dialogue {
     fn failure(&mut self, request: &SummaryRequest<'_>, failure: Failure, size: u64, elapsed: u64) {
         if let FailureCause::Overflow { sent, limit } = failure.cause {
             let known = match (sent, limit) {
-                // The provider's tokens are not ours: the share is what counts.
+                // The provider counts tokens differently, so only the ratio of its two numbers is used.
                 (Some(sent), Some(limit)) if sent > limit => {
                     (size.saturating_mul(limit) / sent).saturating_mul(9) / 10
                 }
@@ -278,7 +278,7 @@ impl Dialogue {
         }
         self.failed += 1;
         let bounds = &request.bounds;
-        // What is slow once is slow twice; a third time costs minutes.
+        // A request that is slow once is slow again, and a third attempt would cost minutes.
         let tries = if failure.cause == FailureCause::Slow { bounds.tries.min(2) } else { bounds.tries };
         if !failure.passes() || self.failed >= tries {
             return self.give_up(GaveUp::Failed(failure));
@@ -300,7 +300,7 @@ impl Dialogue {
         ));
     }
 
-    /// The input was too long: what is known of the limit, and the next way to make it smaller.
+    /// The input was too long: remembers the limit and moves to the next way of making it smaller.
     fn shrink(&mut self, request: &SummaryRequest<'_>, limit: u64, failure: Failure) {
         if limit < MIN_INPUT {
             return self.give_up(GaveUp::Failed(failure));
@@ -309,14 +309,14 @@ impl Dialogue {
         if let Stage::Whole = self.stage {
             self.reduce_input(request);
         }
-        // Chunks and folds ask for less by themselves; a repair goes on without the transcript.
+        // Chunks and folds follow the limit by themselves; a repair leaves out the transcript.
         if let Stage::Verify { draft } = &self.stage {
             let draft = draft.clone();
             self.accept(request, &draft);
         }
     }
 
-    /// Goes to the first reduction whose input fits.
+    /// Moves to the first reduction whose input fits, or else to chunks.
     fn reduce_input(&mut self, request: &SummaryRequest<'_>) {
         while let Some(reduction) = request.reductions.get(self.reduction) {
             if *reduction == InputReduction::Chunks {
@@ -334,7 +334,7 @@ impl Dialogue {
 
     fn replied(&mut self, request: &SummaryRequest<'_>, reply: &Reply, next: AfterAnswer, size: u64) {
         if reply.text.trim().is_empty() && !self.was_empty && !request.host {
-            // LM Studio answers 200 and nothing to an input that is too long.
+            // LM Studio answers 200 with an empty text if the input is too long.
             self.was_empty = true;
             let smaller = Failure::new(FailureCause::Overflow { sent: None, limit: None }, "an empty answer");
             return self.shrink(request, size * 7 / 10, smaller);
@@ -363,14 +363,14 @@ impl Dialogue {
 
     fn noted(&mut self, request: &SummaryRequest<'_>, text: String, next: AfterAnswer) {
         self.failed = 0;
-        // Notes that are far too long would never be folded.
+        // Notes that are far too long could never be merged.
         let text = render::beginning(&text, self.note_size(request) * 2, request.count).to_owned();
         self.stage = match (std::mem::replace(&mut self.stage, Stage::Whole), next) {
             (Stage::Chunk { mut notes, number, .. }, AfterAnswer::Chunk { at, end }) => {
                 notes.push(text);
                 if end { Stage::Fold { notes } } else { Stage::Chunk { at, notes, number: number + 1 } }
             }
-            // The input was too long for one request, so that `ask` went on to chunks.
+            // `ask` moved on to chunks because the input was too long for one request.
             (Stage::Whole, AfterAnswer::Chunk { at, end }) => {
                 let notes = vec![text];
                 if end { Stage::Fold { notes } } else { Stage::Chunk { at, notes, number: 2 } }
@@ -405,7 +405,7 @@ impl Dialogue {
         };
         let result = check::form(reply, &form);
         if let Stage::Verify { draft } = &self.stage {
-            // The second draft is taken if it can be; the first was good.
+            // The second draft is taken if it passes; otherwise the first, which did.
             let text = if result.is_ok() { reply.text.clone() } else { draft.clone() };
             return self.accept(request, &text);
         }
@@ -430,7 +430,7 @@ impl Dialogue {
                 let long = |it: &Fault| matches!(it, Fault::TooLong { .. });
                 match parsed {
                     _ if again => self.stage = Stage::Repair { draft: reply.text.clone(), faults, notes },
-                    // Still too long, and nothing else: cut by rank.
+                    // Still too long, but otherwise good: lines are cut by rank.
                     Some(_) if faults.iter().all(long) => self.accept(request, &reply.text),
                     Some(_) | None => self.give_up(GaveUp::Unusable(faults)),
                 }
@@ -450,7 +450,7 @@ impl Dialogue {
     }
 }
 
-/// The sections that have something to say.
+/// Indexes of the sections that must not be missing, since there are facts for them.
 fn needed(request: &SummaryRequest<'_>) -> Vec<usize> {
     let within = |it: &&crate::facts::Fact| request.region.contains(&it.message) && grounding::protected(it);
     let topics: Vec<_> = request.ledger.facts.iter().filter(within).map(|it| it.topic).collect();
@@ -458,7 +458,7 @@ fn needed(request: &SummaryRequest<'_>) -> Vec<usize> {
     sections.filter(|(_, it)| it.holds.iter().any(|it| topics.contains(it))).map(|it| it.0).collect()
 }
 
-/// Half a second, doubled with every try, up to half a minute; of that, by chance, half to all.
+/// Half a second, doubled with every attempt, up to half a minute; of that, a random half to all.
 fn backoff(seed: u64, failed: u32) -> u64 {
     let full = FIRST_WAIT.saturating_mul(1 << failed.saturating_sub(1).min(10)).min(LONGEST_WAIT);
     let chance = twox_hash::XxHash3_64::oneshot_with_seed(seed, &failed.to_le_bytes()) % 1_000;

@@ -24,7 +24,7 @@ pub enum FailureCause {
     Forbidden,
     /// There is no such model or address.
     NotFound,
-    /// The request is wrong, whatever the size.
+    /// The request is wrong, whatever its size.
     Request,
     /// The provider wants us to wait.
     Busy,
@@ -33,7 +33,7 @@ pub enum FailureCause {
     Network,
     /// The certificate or handshake was not accepted.
     Tls,
-    /// The provider sent us elsewhere; a history is not sent after a redirect.
+    /// The provider redirects; a history is not sent to another address.
     Redirect,
     /// What came is not what the API promises: HTML, garbage, a stream cut in the middle.
     Garbled,
@@ -43,11 +43,11 @@ pub enum FailureCause {
     Slow,
 }
 
-/// A request that did not come to an answer. Its sentence never holds a key.
+/// A request without a usable reply. Its sentence never holds a key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     pub cause: FailureCause,
-    /// The HTTP status, if it came to one.
+    /// The HTTP status, if there was a response.
     pub status: Option<u16>,
     /// What was found, in a few words.
     pub found: String,
@@ -55,16 +55,16 @@ pub struct Failure {
     pub wait_ms: Option<u64>,
 }
 
-/// As much of a provider's own words as a message shows.
+/// Maximum characters of a provider's message that are shown.
 const SHOWN: usize = 300;
 
 impl Failure {
-    /// One that came without an HTTP status.
+    /// A failure without an HTTP status.
     pub fn new(cause: FailureCause, found: impl Into<String>) -> Self {
         Self { cause, status: None, found: found.into(), wait_ms: None }
     }
 
-    /// What an answer with an error status means. `headers` gives a header's value.
+    /// The meaning of a response with an error status. `headers` gives a header's value.
     pub fn of_status(status: u16, headers: &dyn Fn(&str) -> Option<String>, body: &str) -> Self {
         let parsed: Option<Value> = serde_json::from_str(body).ok();
         let said = parsed.as_ref().map_or_else(|| plain(body), error_message);
@@ -78,10 +78,10 @@ impl Failure {
         Self { cause, status: Some(status), found, wait_ms: wait(headers, parsed.as_ref()) }
     }
 
-    /// An error that stands in a stream, or in a body under status 200 as some local servers send it.
+    /// An error in a stream's event, or in a body with status 200 as some local servers send it.
     pub fn in_event(event: &Value) -> Option<Self> {
         let event = event.get(0).unwrap_or(event);
-        // `response.failed` and `response.incomplete` carry theirs in the response; `error: null` is none.
+        // `response.failed` and `response.incomplete` have the error in the response; `error: null` is none.
         let of_response = event.pointer("/response/error").is_some_and(|it| !it.is_null());
         let wrong = of_response
             || event.get("error").is_some_and(|it| !it.is_null())
@@ -123,7 +123,7 @@ impl Failure {
         }
     }
 
-    /// Asking which provider, what was found, and what to do about it.
+    /// Which provider was asked, what was found, and what to do about it.
     pub fn sentence(&self, endpoint: &Endpoint) -> String {
         let host = endpoint.host();
         let todo = match self.cause {
@@ -156,7 +156,7 @@ impl Failure {
         format!("asking {} at {host}: {}; {todo}", endpoint.label(), self.found)
     }
 
-    /// Without the key, which a provider may repeat when it refuses it.
+    /// Removes the key, which a provider may repeat when it refuses it.
     #[must_use]
     pub fn without(self, key: Option<&Key>) -> Self {
         match key {
@@ -168,7 +168,7 @@ impl Failure {
     }
 }
 
-/// How providers say that the input is too long (the list that OpenCode 1.18 goes by, and llama.cpp's and LM Studio's).
+/// Messages that say that the input is too long (OpenCode 1.18's list, and llama.cpp's and LM Studio's).
 static OVERFLOW: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)prompt is too long|request_too_large|input is too long for requested model|exceeds? the (?:model'?s )?context window",
     r"|exceeds (?:the )?(?:model'?s )?maximum context length|input token count.{0,60}exceeds the maximum",
@@ -180,18 +180,18 @@ static OVERFLOW: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"|configured context size is \d+|model_context_window_exceeded|too many tokens|token limit exceeded|exceed_context_size",
     r"|exceed context limit|context size has been exceeded|context length of only \d+|context the overflows|string too long",
 ));
-/// What looks like that and is not.
+/// Messages that look like an overflow and are none.
 static BUSY: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)throttl|service unavailable|rate.?limit|too many requests|per (?:minute|day|hour)|overloaded|tokens_per_min",
 );
-/// What is about the key, whatever the status.
+/// Messages about the key, whatever the status.
 static KEY: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)api.?key (?:not valid|invalid|expired|not found)|invalid.{0,12}api.?key|incorrect api key|API_KEY_INVALID|x-api-key",
 );
 static CREDIT: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?i)insufficient_quota|credit balance|billing|exceeded your current quota");
-/// `213462 tokens > 200000 maximum`, `(1050001) exceeds the maximum number of tokens allowed (1048576)`, `maximum
-/// context length is 8192 tokens. However, your messages resulted in 9000 tokens`.
+/// Sizes as in `213462 tokens > 200000 maximum`, `(1050001) exceeds the maximum number of tokens allowed
+/// (1048576)`, `maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens`.
 static SENT_FIRST: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)(\d{3,})\)? ?(?:tokens?)?\)? ?(?:>|exceeds?[^0-9]{0,60}|\+ \d+ >) ?\(?(\d{3,})",
 );
@@ -202,7 +202,7 @@ static LIMIT_FIRST: AsciiFirstRegex = AsciiFirstRegex::new(
 fn cause(status: u16, kind: &str, said: &str) -> FailureCause {
     let all = format!("{kind} {said}");
     let large = OVERFLOW.is_match(&all) && !BUSY.is_match(&all);
-    // A bare 413, and a bare 400, mean it too (OpenCode 1.18).
+    // A bare 413 means it too (OpenCode 1.18).
     if (large && matches!(status, 200 | 400 | 413 | 422 | 500)) || status == 413 {
         let (sent, limit) = sizes(said);
         return FailureCause::Overflow { sent, limit };
@@ -235,7 +235,7 @@ fn sizes(said: &str) -> (Option<u64>, Option<u64>) {
     (None, None)
 }
 
-/// The error's message, in the shapes that providers and local servers have for it.
+/// The error's message, wherever providers and local servers put it.
 fn error_message(body: &Value) -> String {
     let body = body.get(0).unwrap_or(body);
     let places = ["/error/message", "/message", "/detail", "/error"];
@@ -243,14 +243,14 @@ fn error_message(body: &Value) -> String {
     found.map_or_else(|| body.get("detail").map(Value::to_string).unwrap_or_default(), str::to_owned)
 }
 
-/// Its type, code and status names together.
+/// The error's type, code and status name, joined.
 fn kind(body: &Value) -> String {
     let body = body.get(0).unwrap_or(body);
     let places = ["/error/type", "/error/code", "/error/status", "/code", "/error/details/0/reason"];
     places.iter().filter_map(|it| text(body, it)).collect::<Vec<_>>().join(" ")
 }
 
-/// A body that is no JSON: its title or first words.
+/// What to say of a body that is not JSON: its title or its text.
 fn plain(body: &str) -> String {
     let lower = body.to_ascii_lowercase();
     if let Some((from, to)) = lower
@@ -262,7 +262,7 @@ fn plain(body: &str) -> String {
     if lower.trim_start().starts_with('<') { "a page of HTML".to_owned() } else { body.trim().to_owned() }
 }
 
-/// A provider's words as a message shows them: one line, cut, without what looks like a secret.
+/// A provider's message as we show it: one line, shortened, secrets masked.
 pub fn shown(said: &str) -> String {
     let cut: String = flat(said).chars().take(SHOWN).collect();
     secrets::mask(&cut).into_owned()

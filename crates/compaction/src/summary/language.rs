@@ -1,6 +1,6 @@
-//! Which language a text is in, as far as a check needs it: by script, and by the small words of the Latin ones. Pure.
+//! Guesses the language of a text: by script, and in Latin script by frequent function words. Pure.
 
-/// Small words that are frequent in one language and rare in the others; a word may stand for several.
+/// Function words that are frequent in one language and rare in the others; some stand for several languages.
 const SMALL: [(&str, &[&str]); 8] = [
     (
         "English",
@@ -61,8 +61,8 @@ const SMALL: [(&str, &[&str]); 8] = [
     ),
 ];
 
-/// The English name of the language of a text, or nothing if there is too little of it or no one language stands out.
-/// Code, paths and quotations should be left out before.
+/// The English name of a text's language; `None` if the text is too short or no language stands out. Code,
+/// paths and quotations should be removed first.
 pub fn of(text: &str) -> Option<&'static str> {
     let (mut han, mut kana, mut hangul, mut cyrillic, mut arabic, mut latin) =
         (0u32, 0u32, 0u32, 0u32, 0u32, 0u32);
@@ -77,7 +77,7 @@ pub fn of(text: &str) -> Option<&'static str> {
             _ => {}
         }
     }
-    // A Han character says as much as some three Latin letters.
+    // A Han character carries about as much as three Latin letters.
     let scripts = [
         (kana * 3 + if kana * 10 > han { han * 3 } else { 0 }, "Japanese"),
         (if kana * 10 > han { 0 } else { han * 3 }, "Chinese"),

@@ -1,12 +1,12 @@
-//! Who writes the summary, without the writing's effects: the offline summarizer, and the dialogue with a model.
+//! Writes summaries, without I/O: the offline summarizer, and the dialogue with a model.
 //!
 //! ```text
 //! SummaryRequest ─▶ dialogue: next ─▶ Ask ─▶ (the caller asks) ─▶ Reply or Failure ─▶ dialogue: on_reply ─▶ … ─▶ Done | GaveUp
 //!                    └ prompt, render: what is sent              └ check, grounding: what is accepted
 //! ```
 //!
-//! What is asked, how a provider wants it written, what its answer means, whether the summary is accepted, what is tried
-//! next. At the end of every failure stands the offline summary.
+//! These decide what is asked and in which format, what a reply means, whether a summary is accepted and what
+//! is tried next. Whenever a dialogue fails, the offline summary takes its place.
 
 pub mod check;
 pub mod dialogue;

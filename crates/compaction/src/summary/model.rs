@@ -43,15 +43,15 @@ impl Speaker {
     }
 }
 
-/// Something said earlier in a dialogue.
+/// One message of the dialogue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turn {
     pub speaker: Speaker,
     pub text: String,
 }
 
-/// A session's own request up to here, so that the provider serves it from its cache: the bytes must be those that the
-/// agent sends.
+/// The session's own request so far, which the provider serves from its cache: the bytes must be those that
+/// the agent sends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Prefix {
     /// `system` or `instructions`, as the API has it.
@@ -65,23 +65,23 @@ pub struct Prefix {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelRequest {
     pub system: String,
-    /// What was said; the last turn is ours.
+    /// The dialogue so far; the last turn is ours.
     pub turns: Vec<Turn>,
-    /// The session's own messages in front of the turns, instead of `system`.
+    /// The session's own request, which goes before the turns instead of `system`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<Prefix>,
-    /// Tokens that it may answer, thinking included.
+    /// Maximum output tokens, including thinking.
     pub max_output: u64,
 }
 
 impl ModelRequest {
-    /// What stands in front of the turns: the session's own request, or our system prompt.
+    /// What goes before the turns: the session's own request, or our system prompt.
     pub(super) fn front(&self) -> Prefix {
         let ours = || Prefix { system: Some(self.system.as_str().into()), tools: None, messages: Vec::new() };
         self.prefix.clone().unwrap_or_else(ours)
     }
 
-    /// Everything that is sent, as text: for counting, and for tests.
+    /// Everything that is sent, as text, for counting and for tests.
     pub fn text(&self) -> String {
         let turns = self.turns.iter().map(|it| it.text.clone());
         let prefix = self.prefix.iter().flat_map(|it| it.system.iter().chain(&it.tools).chain(&it.messages));
@@ -93,21 +93,21 @@ impl ModelRequest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StopReason {
-    /// It was done, or no reason was given.
+    /// The answer is complete, or no reason was given.
     #[default]
     End,
-    /// It ran into the limit of its answer.
+    /// The output limit was reached.
     Length,
-    /// It, or a filter, refused.
+    /// The model, or a filter, refused.
     Refused,
-    /// It wanted to call a tool.
+    /// The model wanted to call a tool.
     ToolCall,
     WindowFull,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Reply {
-    /// Its text, thinking left out.
+    /// The answer's text, without thinking.
     pub text: String,
     pub stop: StopReason,
     pub tokens: Usage,
@@ -115,15 +115,15 @@ pub struct Reply {
     pub model: Option<String>,
 }
 
-/// An answer while it comes in.
+/// A reply while it is being streamed.
 #[derive(Debug, Default)]
 pub struct PartialReply {
     pub reply: Reply,
-    /// The provider said that it is complete.
+    /// Whether the provider marked the reply as complete.
     pub finished: bool,
 }
 
-/// A key. Never shown: neither `Debug` nor `Display` nor any serialiser has its text.
+/// An API key, never shown: neither `Debug` nor `Display` nor any serializer has its text.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key(String);
 
@@ -132,7 +132,7 @@ impl Key {
         Self(text.into())
     }
 
-    /// Its text, for the one header it goes into.
+    /// The key's text, for the one header that it goes into.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -144,26 +144,25 @@ impl fmt::Debug for Key {
     }
 }
 
-/// Where a model is and how it is spoken to.
+/// Where a model is, and by which API it is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
     /// The provider's name as the user knows it: `anthropic`, `openai-compatible`.
     pub provider: String,
-    /// How it is spoken to.
     pub api: Api,
-    /// Where: `https://api.anthropic.com`; with or without the version at the end.
+    /// Such as `https://api.anthropic.com`; with or without the version at the end.
     pub base_url: String,
     pub model: String,
-    /// With which key; local servers need none.
+    /// Local servers need none.
     pub key: Option<Key>,
-    /// The variable that the key comes from, for messages.
+    /// The environment variable that the key comes from, for messages.
     pub key_variable: String,
     /// The model's window in tokens, if known.
     pub window: Option<u64>,
 }
 
 impl Endpoint {
-    /// The host, for messages: never the path, query or a password in front.
+    /// The host, for messages: without path, query and credentials.
     pub fn host(&self) -> &str {
         let rest = self.base_url.split_once("://").map_or(self.base_url.as_str(), |it| it.1);
         let rest = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -175,7 +174,7 @@ impl Endpoint {
         format!("{}/{}", self.provider, self.model)
     }
 
-    /// The URL to send an ask to. The version is added where the base does not end in one.
+    /// The URL for requests. The API version is added if the base URL does not end in one.
     pub fn url(&self) -> String {
         let base = self.base_url.trim_end_matches('/');
         let last = base.rsplit('/').next().unwrap_or_default();
@@ -195,7 +194,7 @@ impl Endpoint {
         }
     }
 
-    /// The URL that counts tokens, where the API has one.
+    /// The URL that counts tokens, if the API has one.
     pub fn count_url(&self) -> Option<String> {
         let url = self.url();
         match self.api {
@@ -206,7 +205,7 @@ impl Endpoint {
         }
     }
 
-    /// What is sent there: messages as the API has them.
+    /// The body for [`count_url`](Self::count_url): messages as the API has them.
     pub fn count_body(&self, messages: Value) -> Value {
         match self.api {
             Api::Anthropic | Api::OpenaiChat => {
@@ -218,7 +217,7 @@ impl Endpoint {
     }
 }
 
-/// Sets the fields that there are.
+/// Sets those of the fields that are `Some`.
 pub(super) fn set_some<const N: usize>(out: &mut Value, fields: [(&str, Option<Value>); N]) {
     for (key, field) in fields {
         if let Some(field) = field {
@@ -227,7 +226,7 @@ pub(super) fn set_some<const N: usize>(out: &mut Value, fields: [(&str, Option<V
     }
 }
 
-/// A number in a JSON value, 0 if there is none.
+/// The number at a JSON pointer; 0 if there is none.
 pub(super) fn number(value: &Value, path: &str) -> u64 {
     value.pointer(path).and_then(Value::as_u64).unwrap_or(0)
 }

@@ -1,7 +1,7 @@
-//! The offline summarizer: the ledger, well written. No model, no network, same input same bytes.
+//! The offline summarizer: the ledger as readable text. No model, no network; same input, same bytes.
 //!
-//! Every line says one thing with the number of the message it comes from. The user's words are quoted verbatim; where
-//! they are cut, both ends are. What comes first when space is short stands in `priority`.
+//! Every line says one thing, with the number of the message that it comes from. The user's words are quoted
+//! verbatim, or with both ends where they are cut. `priority` says what comes first when space is short.
 
 mod layout;
 mod line;
@@ -23,56 +23,56 @@ use line::{LineStyle, SummaryLine};
 use priority::LineKind;
 use tail::Tail;
 
-/// What a summary is asked for.
+/// The request for a summary.
 #[derive(Debug, Clone)]
 pub struct OfflineRequest<'a> {
     /// The messages it replaces.
     pub region: Range<usize>,
-    /// Messages that stay but lose their outputs: what came of commands there would be nowhere else. Ascending.
+    /// Messages that stay but lose their outputs: only the summary tells how their commands ended. Ascending.
     pub cleared: &'a [usize],
-    /// Messages of the region that stand word for word behind the summary. Ascending.
+    /// Messages of the region that stay word for word behind the summary. Ascending.
     pub kept: &'a [usize],
     /// Its sections and shape.
     pub spec: &'a SummarySpec,
-    /// Upper bound in tokens of the counter, all of it included.
+    /// Maximum tokens of the whole summary, by `count`.
     pub max_tokens: u64,
-    /// Tokens that kinds of lines have their shares of, where the verbatim end has taken its part and `max_tokens` is
-    /// all of the rest: what the shares leave goes to what one looks things up in.
+    /// Set once the tail has its tokens: the shares of kinds of lines are of this number if it exceeds
+    /// `max_tokens`, and what they leave is filled with facts to look things up in.
     pub shares_of: Option<u64>,
     /// How deep it goes.
     pub style: SummaryStyle,
-    /// What the user said to look at.
+    /// What the user asked to focus on.
     pub focus: Option<&'a str>,
     /// Facts the user pinned, word for word.
     pub pins: &'a [String],
-    /// First line, who compacted what. Written by the caller.
+    /// The first line: who compacted what. Written by the caller.
     pub header: Option<&'a str>,
 }
 
 impl OfflineRequest<'_> {
-    /// Whether the message of a fact stands behind the summary.
+    /// Whether the message of a fact stays behind the summary.
     fn stays(&self, fact: &Fact) -> bool {
         self.kept.binary_search(&fact.message).is_ok()
     }
 }
 
-/// A line that was admitted, or is not yet.
+/// A fact that has a section, and its line if one was admitted.
 struct Candidate<'a> {
     fact: &'a Fact,
     kind: LineKind,
     section: usize,
-    /// What it stands under there.
+    /// The topic under which it is listed in the section.
     topic: Topic,
-    /// Speaks of what the user said to look at.
+    /// Whether it is about what the user asked to focus on.
     focused: bool,
-    /// How the command ended that an error comes from, if the error says it.
+    /// The outcome of the command that an error comes from, if the error's line tells it.
     ended: Option<&'a Outcome>,
-    /// What is written now, and what that costs.
+    /// The admitted line, and its tokens.
     now: Option<(SummaryLine, u64)>,
 }
 
-/// Writes a summary of `ask.region`. Never above `ask.max_tokens` by `count`: pins that do not fit even alone are left
-/// out, so a caller that must keep them checks that they are there.
+/// Writes a summary of `ask.region`, never above `ask.max_tokens` by `count`. Pins that do not fit even alone
+/// are left out, so a caller that must keep them has to check.
 pub fn write(
     history: &History,
     ledger: &Ledger,
@@ -85,7 +85,7 @@ pub fn write(
         return write_slice(history, ledger, ask, &tail, count);
     }
     let spec = SummarySpec { slice_minutes: 0, ..ask.spec.clone() };
-    // Newest first: each may take its share of what is left.
+    // Newest first: each gets an equal share of what is left.
     let mut parts: Vec<String> = Vec::new();
     let mut left = ask.max_tokens;
     for (number, (title, region)) in slices.iter().enumerate().rev() {
@@ -112,9 +112,9 @@ pub fn write(
     parts.concat().trim_end().to_owned()
 }
 
-/// The region cut into stretches of time, with what each is called. One stretch where times are not known.
+/// The region cut into time slices, each with its title. Empty if times are unknown.
 fn slices(history: &History, ask: &OfflineRequest) -> Vec<(String, Range<usize>)> {
-    /// Each slice is written from all facts; more of them have no room to say anything.
+    /// Maximum number of slices: each is written from all facts, and more would have no room to say anything.
     const MOST: i64 = 64;
     let messages = history.messages().get(ask.region.clone()).unwrap_or_default();
     let (Some(start), minutes) = (messages.iter().find_map(|it| it.at), ask.spec.slice_minutes as i64) else {
@@ -144,7 +144,7 @@ fn slices(history: &History, ask: &OfflineRequest) -> Vec<(String, Range<usize>)
     out
 }
 
-/// Globs as patterns for paths: `*` within a name, `**` across folders, from any folder on.
+/// Globs as regexes for paths: `*` within a name, `**` across directories, starting at any directory.
 fn patterns(globs: &[String]) -> Vec<Regex> {
     let pattern = |glob: &String| {
         let pattern =
@@ -161,7 +161,7 @@ fn write_slice(
     tail: &Tail,
     count: &dyn Fn(&str) -> u64,
 ) -> String {
-    // What stands behind the summary and ends the work tells more.
+    // A final answer behind the summary tells more than the last step.
     let ends = facts::final_answer(history).is_some_and(|it| it >= ask.region.end);
     let step = facts::last_step(history, &ask.region).filter(|_| !ends);
     let answered = facts::last_answered(history);
@@ -198,7 +198,7 @@ fn write_slice(
     }
     page.used = count(&page.render(&[], header, pins));
     let order = page.fill(&mut items, history);
-    // Sums of lines are only close to the whole: what went over is taken back, the least important first.
+    // The sum of lines is only close to the whole: the lines that were admitted last are taken back.
     let mut keep = order.len();
     let mut step = 1;
     loop {
@@ -214,13 +214,13 @@ fn write_slice(
     }
 }
 
-/// The reply that ended the work, if the ledger knows of no step that is left.
+/// The reply that ended the work, if the ledger has no open step.
 fn finished(history: &History, ledger: &Ledger) -> Option<usize> {
     let left = |it: &Fact| matches!(it.topic, Topic::Open | Topic::Active);
     facts::final_answer(history).filter(|_| !ledger.facts.iter().any(left))
 }
 
-/// The suffix of a step of message `at` whose turn went on: before message `end`, or behind the summary.
+/// The suffix of the step in message `at` if its turn went on: before message `end`, or behind the summary.
 fn went_on(history: &History, at: usize, end: usize) -> Option<&'static str> {
     let messages = history.messages();
     if messages[at + 1..end.max(at + 1)].iter().any(|it| it.calls().next().is_some()) {
@@ -252,19 +252,20 @@ fn admitted<'i, 'a>(
     all.iter().enumerate().filter(|it| told(*it)).map(|it| *it.1).collect()
 }
 
-/// Whether two lines differ only in the message that they are of: of long commands, what differs is cut.
+/// Whether two lines differ only in their message numbers: what makes long commands differ may be cut off.
 fn says_the_same(one: &Candidate, other: &Candidate) -> bool {
     let text = |it: &Candidate| Some(it.now.as_ref()?.0.text.rsplit_once(" [#")?.0.to_owned());
     one.section == other.section && text(one).is_some_and(|it| text(other) == Some(it))
 }
 
-/// Whether the line of the message that an order is from tells it. What is forbidden must not be overlooked there.
+/// Whether the line of a directive's own message says it. In a request, a prohibition could be overlooked, so
+/// it keeps a line of its own.
 fn stands_in_its_message<'i>(
     item: &Candidate,
     mut all: impl Iterator<Item = &'i Candidate<'i>>,
     ask: &OfflineRequest,
 ) -> bool {
-    /// Tokens below which the next compaction would cut the goal.
+    /// Tokens below which the next compaction would cut the goal's line.
     const ROOM: u64 = 2_000;
     if item.kind != LineKind::Directive {
         return false;
@@ -283,8 +284,8 @@ fn stands_in_its_message<'i>(
     })
 }
 
-/// What tells of the region, in the order of the ledger: its facts, the request that is pursued behind it, and where the
-/// work stood at its end (`step`).
+/// The facts to tell of the region, in the order of the ledger: its own, the current request if that is
+/// behind it, and where the work stood at its end (`step`).
 fn facts_of_region<'a>(
     ledger: &'a Ledger,
     step: Option<&'a Fact>,
@@ -308,20 +309,20 @@ fn facts_of_region<'a>(
     let facts = pursued.into_iter().chain(own).chain(step);
     let before = changed_before(ledger, changed_again, ask);
     let facts: Vec<&Fact> = facts.chain(before.into_iter().filter(|it| is_summarized(it))).collect();
-    // What was asked for in a task that is over is told by the quotation of its prompt, where that is short; what is
-    // asked for in a prompt that stands behind the summary, by that.
+    // Left out: directives of a finished task whose short prompt is quoted whole, and directives whose prompt
+    // stays behind the summary.
     let stands = |it: &Fact| it.topic == Topic::Directives && ask.stays(it);
     let over = |it: &Fact| stands(it) || is_of_answered(it, answered) && quoted_whole(it, &facts);
     facts.iter().copied().filter(|it| !over(it)).collect()
 }
 
-/// Whether it was asked for in a task that is over.
+/// Whether a directive belongs to a finished task.
 fn is_of_answered(fact: &Fact, answered: Option<usize>) -> bool {
     fact.topic == Topic::Directives && answered.is_some_and(|at| at > fact.message)
 }
 
-/// The facts that have a section, each once: what the user said does not stand twice.
-/// `step`: where the work stood at the end of the region. `answered`: what answered the request before the current one.
+/// The facts that have a section, each once: nothing that the user said is listed twice.
+/// `step`: where the work stood at the region's end. `answered`: what answered the request before the last.
 fn items<'a>(
     ledger: &'a Ledger,
     step: Option<&'a Fact>,
@@ -340,12 +341,12 @@ fn items<'a>(
     let words = |topic: Topic| {
         facts.iter().filter(move |it| it.topic == topic).map(|it| (it.message, it.text.as_str()))
     };
-    // Of a report, the last step tells more than a finding does.
+    // Of a report, the last step tells more than a finding that begins alike.
     let steps: HashMap<_, _> = words(Topic::Current).collect();
     let goal: HashSet<_> = words(Topic::Goal).collect();
     let last: HashSet<_> = words(Topic::Last).collect();
     let answers: HashSet<_> = words(Topic::Decisions).collect();
-    // What stands whole elsewhere need not stand in the list of all that the user said.
+    // What is listed elsewhere is left out of the list of the user's messages.
     let mut said: HashSet<_> = words(Topic::Constraints).chain(words(Topic::Directives)).collect();
     said.extend(goal.iter().chain(&last).chain(&answers));
     let Failures { told, ends } = match section(Topic::Errors) {
@@ -355,7 +356,7 @@ fn items<'a>(
     let mut out = Vec::new();
     for &fact in &facts {
         let binds = fact.detail == Detail::Rule(Polarity::Forbid);
-        // Elsewhere it stands among what the user said.
+        // A finished task's directive moves to the user's messages if directives have a section of their own.
         let earlier =
             is_of_answered(fact, answered) && !binds && home(&ask.spec.sections, fact.topic) == fact.topic;
         let said_in = section(Topic::UserMessages).filter(|_| earlier);
@@ -366,7 +367,7 @@ fn items<'a>(
             Topic::Constraints | Topic::Directives if ask.spec.sections[place].every => {
                 quoted_whole(fact, &facts)
             }
-            // The goal says it in the same place.
+            // The goal in the same section already says it.
             Topic::Constraints | Topic::Directives if section(Topic::Goal) == Some(place) => {
                 goal.contains(&me) && me.1.chars().count() <= SHORT
             }
@@ -375,7 +376,7 @@ fn items<'a>(
             Topic::Commands => told.contains(&me),
             Topic::Files | Topic::Identifiers => tail.says(fact),
             Topic::Findings => steps.get(&fact.message).is_some_and(|it| begins_alike(it, me.1)),
-            // With its outcome it stands among the commands, where there is a place for them.
+            // It is listed with its outcome among the commands, if these have a section.
             Topic::Setup => fact.voice() == Voice::Tools && section(Topic::Commands).is_some(),
             _ => false,
         };
@@ -397,20 +398,20 @@ fn items<'a>(
     out
 }
 
-/// The kind of a fact's line. `last`: the last request, with its message; `changed_again`: files that the kept end changes.
+/// The kind of a fact's line. `last`: last request with its message; `changed_again`: files the tail changes.
 fn kind_of(fact: &Fact, last: &HashSet<(usize, &str)>, changed_again: &HashSet<&str>) -> LineKind {
     let found = matches!(fact.detail, Detail::File { op: FileOp::Mentioned, .. });
     match fact.topic {
-        // The only request is both; it gives way as late as the last one does.
+        // A session's only request is goal and last request; as the last request, it gives way later.
         Topic::Goal if last.contains(&(fact.message, fact.text.as_str())) => LineKind::Last,
-        // That it is changed stands in the end that is kept.
+        // The tail shows the change.
         Topic::Files if changed_again.contains(fact.text.as_str()) => LineKind::Read,
         Topic::Files if found && last.iter().any(|it| it.0 == fact.message) => LineKind::Asked,
         _ => LineKind::of(fact),
     }
 }
 
-/// The request that is pursued now, if it stands behind the summary: what the summary is read for.
+/// The current request, if it is behind the summary: it tells what the summary is for.
 fn pursued_behind<'a>(ledger: &'a Ledger, ask: &OfflineRequest, tail: &Tail) -> Option<&'a Fact> {
     let newest = ledger.about(Topic::Goal).map(|it| it.message).max()?;
     let wanted = newest >= tail.from
@@ -434,7 +435,7 @@ fn begins_alike(one: &str, other: &str) -> bool {
     one.chars().take(ENOUGH).eq(other.chars().take(ENOUGH))
 }
 
-/// Whether a section holds it, and the region or an output that was cleared says it.
+/// Whether a fact has a section, and comes from the region or from an output that was cleared.
 fn is_summarized(fact: &Fact, only_files: &[Regex], ask: &OfflineRequest) -> bool {
     let cleared = matches!(fact.topic, Topic::Commands | Topic::Errors | Topic::Identifiers)
         && ask.cleared.binary_search(&fact.message).is_ok();
@@ -457,12 +458,12 @@ fn focus_words(focus: &str) -> Vec<String> {
     words.filter(|it| it.chars().count() > 2).map(Into::into).collect()
 }
 
-/// Commands that failed, each once, with the error that it ended with.
+/// Failed commands that an error's line tells, so that each is told once.
 #[derive(Default)]
 struct Failures<'a> {
-    /// The commands that an error tells.
+    /// The commands.
     told: HashSet<(usize, &'a str)>,
-    /// How the command of an error ended.
+    /// The outcomes of these commands, by the address of the error.
     ends: HashMap<*const Fact, &'a Outcome>,
 }
 
@@ -485,7 +486,7 @@ fn failures<'a>(facts: &[&'a Fact]) -> Failures<'a> {
     out
 }
 
-/// The topic under which another stands where no section holds it by its own name.
+/// The topic under which a fact is listed: another one if no section holds its own.
 fn home(sections: &[Section], topic: Topic) -> Topic {
     if sections.iter().any(|it| it.holds.contains(&topic)) {
         return topic;
@@ -499,7 +500,7 @@ fn home(sections: &[Section], topic: Topic) -> Topic {
     }
 }
 
-/// The section of a fact: the first that holds its topic, unless it belongs to one of narrower meaning.
+/// The section of a fact: the first that holds its topic, or a narrower one for prohibitions and plans.
 fn place(sections: &[Section], fact: &Fact) -> Option<usize> {
     let holds = |topic: Topic| move |it: &Section| it.holds.contains(&topic);
     let topic = home(sections, fact.topic);
@@ -515,26 +516,26 @@ fn place(sections: &[Section], fact: &Fact) -> Option<usize> {
     first.or_else(|| sections.iter().position(holds(topic)))
 }
 
-/// Maximum bytes of a request such as "commit it", which only the request before it explains.
+/// Maximum bytes of a follow-up request such as "commit it", which only the request before it explains.
 const FOLLOW_UP: usize = 60;
 
-/// Characters of what is written whole wherever there is room for it at all.
+/// Maximum characters of a text that is written whole if it gets a line at all.
 const SHORT: usize = 160;
 
-/// Whether a rule stands in a message of the user that is short enough to be quoted whole.
+/// Whether a rule is part of a user message that is short enough to be quoted whole.
 fn quoted_whole(rule: &Fact, facts: &[&Fact]) -> bool {
     let short = |it: &&Fact| it.topic == Topic::UserMessages && it.text.chars().count() <= SHORT;
     beside(rule, facts).filter(short).any(|it| says(it, rule))
 }
 
-/// The facts of the same message. `facts` are in the order of their messages.
+/// The facts of the same message, at most [`BESIDE`]. `facts` are in the order of their messages.
 fn beside<'f, 'a>(fact: &Fact, facts: &'f [&'a Fact]) -> impl Iterator<Item = &'a Fact> + use<'f, 'a> {
     let message = fact.message;
     let from = &facts[facts.partition_point(|it| it.message < message)..];
     from.iter().copied().take_while(move |it| it.message == message).take(BESIDE)
 }
 
-/// Whether what the user said stands among the rules, but for a word or two.
+/// Whether rules already say at least 80 % of what the user said.
 fn told_by_rules(said: &Fact, facts: &[&Fact]) -> bool {
     if said.text.len() > LONGEST_PROMPT {
         return false;
@@ -545,16 +546,16 @@ fn told_by_rules(said: &Fact, facts: &[&Fact]) -> bool {
     told * 5 >= said.text.chars().count() * 4
 }
 
-/// How many facts of a message are looked at, and bytes of the longest prompt that rules may say in its place.
+/// Maximum number of facts of a message that are looked at; maximum bytes of a prompt that rules may replace.
 const BESIDE: usize = 400;
 const LONGEST_PROMPT: usize = 16_000;
 
-/// Directories that hold several of the files outside the working directory, or that were only found: their paths are
-/// written from there, the directory once a line. Each is the one that saves most of what is left.
+/// Directories of several files that are outside the working directory or were only found: paths are written
+/// from there, after the directory once a line. Each is the one that saves most of what is left.
 fn roots(items: &[Candidate]) -> Vec<String> {
-    /// Fewer files are listed with their whole paths.
+    /// Minimum number of files; fewer are listed with their whole paths.
     const FILES: usize = 4;
-    /// Characters that a root must save.
+    /// Minimum characters that a root must save.
     const SAVED: usize = 160;
     let mut paths: Vec<&str> = items
         .iter()

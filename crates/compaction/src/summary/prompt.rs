@@ -7,74 +7,73 @@ use regex::{Captures, Regex};
 use super::check::Fault;
 use crate::profile::{SummaryShape, SummarySpec, SummaryStyle};
 
-/// A prompt, by its place in a dialogue.
+/// A prompt, by its role in a dialogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PromptText {
-    /// First, and before everything else.
     System,
-    /// The transcript, and what to make of it.
+    /// The transcript, and what to write about it.
     Ask,
-    /// Added where an earlier record is in the transcript.
+    /// Added if the transcript contains an earlier summary.
     Again,
-    /// A part of the transcript, and what to note of it.
+    /// A part of the transcript, and what to note about it.
     Chunk,
     /// Notes on parts, to be merged.
     Fold,
     Repair,
-    /// A record that is too long.
+    /// A summary that is too long, to be shortened.
     Shorten,
     Verify,
-    /// Behind the session's own messages.
+    /// Sent after the session's own messages, instead of a transcript.
     Prefix,
     /// For the calling agent's own model.
     Host,
 }
 
-/// The wording of each, with `{names}` to fill in. It comes with the program.
+/// The program's text of each prompt, with `{names}` to fill in.
 pub type PromptTexts = fn(PromptText) -> &'static str;
 
-/// A profile's own texts, instead of or behind ours.
+/// A profile's own prompts, which replace or extend ours.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PromptOverrides {
-    /// Behind the system prompt: what the profile's system asks for.
+    /// Appended to our system prompt.
     pub system: Option<String>,
-    /// In front of the form that we ask for: what the profile asks for.
+    /// Put in front of the format that we ask for.
     pub ask: Option<String>,
-    /// The same where an earlier record is in the transcript.
+    /// Used instead of `ask` if the transcript contains an earlier summary.
     pub again: Option<String>,
-    /// A second call that checks the first draft.
+    /// The prompt of a second call that checks the first draft.
     pub verify: Option<String>,
 }
 
-/// What is filled into a text.
+/// What is filled into a prompt.
 pub struct Fill<'a> {
     pub texts: PromptTexts,
-    /// The word that fences what is data.
+    /// The word in the lines around each excerpt, so that the transcript cannot pass for instructions.
     pub fence: &'a str,
     pub transcript: &'a str,
     pub spec: &'a SummarySpec,
-    /// Tokens that may be written.
+    /// Maximum tokens of the answer.
     pub tokens: u64,
     /// The language to write in, if known.
     pub language: Option<&'a str>,
     pub style: SummaryStyle,
-    /// What the user said to look at.
+    /// What the user asked to focus on.
     pub focus: Option<&'a str>,
     /// What the user pinned.
     pub pins: &'a [String],
     pub faults: &'a [Fault],
     /// Number of the part, and about how many there are.
     pub part: (usize, usize),
-    /// What the profile asks for in its own words, filled in.
+    /// The profile's own request, filled in.
     pub asked: String,
 }
 
-/// A text with everything filled in. What is filled in is not looked at again: `{tokens}` in a transcript stays.
+/// A prompt with everything filled in. Filled-in text is not expanded: `{tokens}` in a transcript stays.
 pub fn filled(text: PromptText, fill: &Fill<'_>) -> String {
     template((fill.texts)(text), fill)
 }
 
-/// A profile's own text with everything filled in.
+/// A profile's own prompt with everything filled in.
 pub fn template(text: &str, fill: &Fill<'_>) -> String {
     static NAME: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\{([a-z]+)\}").ok());
     let filling = |name: &Captures<'_>| value(&name[1], fill).unwrap_or_else(|| name[0].to_owned());
@@ -88,7 +87,7 @@ fn value(name: &str, fill: &Fill<'_>) -> Option<String> {
         "transcript" => fill.transcript.to_owned(),
         "sections" => sections(fill.spec),
         "tokens" => fill.tokens.to_string(),
-        // A model keeps to words better than to tokens; four words are some six tokens where paths are among them.
+        // Models count words better than tokens; four words are about six tokens if some are paths.
         "words" => (fill.tokens * 2 / 3).max(20).to_string(),
         "language" => fill.language.unwrap_or("the language in which the user writes").to_owned(),
         "style" => match fill.style {
@@ -114,7 +113,7 @@ fn value(name: &str, fill: &Fill<'_>) -> Option<String> {
     })
 }
 
-/// The sections as they should look, each with what it holds.
+/// The sections as they should look, each with a description of its content.
 fn sections(spec: &SummarySpec) -> String {
     let mut out = Vec::new();
     for section in &spec.sections {

@@ -1,4 +1,4 @@
-//! A stretch of conversation as text for a model to read: fenced, masked, and made smaller step by step. Pure.
+//! A part of the conversation as text for a model: fenced, masked, and reduced step by step. Pure.
 
 use std::hash::Hasher;
 use std::ops::Range;
@@ -8,22 +8,22 @@ use history::{History, Kind, Message, Part, Role};
 /// An excerpt: one text, call or output of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Excerpt {
-    /// The unit it belongs to: all of them go, or none.
+    /// The unit it belongs to, whose excerpts are left out together.
     pub unit: usize,
     pub message: usize,
-    /// Who speaks, as the line in front says.
+    /// The speaker, as shown in the line in front.
     pub who: String,
     pub text: String,
-    /// What a tool answered: the first to be cut.
+    /// Whether it is a tool's output: the first to be cut.
     pub output: bool,
-    /// The user's own words: the last to go.
+    /// Whether it is the user's own words: the last to go.
     pub prompt: bool,
 }
 
-/// Who speaks in an earlier summary.
+/// The speaker of an earlier summary.
 pub const EARLIER: &str = "earlier record";
 
-/// The excerpts of a region. `redactor` cuts what must not leave the machine.
+/// The excerpts of a region. `redactor` removes what must not leave the machine.
 pub fn excerpts(history: &History, region: Range<usize>, redactor: &dyn Fn(&str) -> String) -> Vec<Excerpt> {
     let mut out = Vec::new();
     for (number, unit) in history.units().iter().enumerate() {
@@ -46,7 +46,7 @@ pub fn excerpts(history: &History, region: Range<usize>, redactor: &dyn Fn(&str)
                         let mime = if media.mime.is_empty() { "attachment" } else { &media.mime };
                         (speaker(message).to_owned(), format!("[attached: {mime}]"), false)
                     }
-                    // Neither thinking nor what only one API understands is shown.
+                    // Thinking, and what only one API understands, is not shown.
                     Part::Reasoning(_) | Part::Opaque(_) => continue,
                 };
                 if !text.trim().is_empty() {
@@ -76,7 +76,7 @@ fn speaker(message: &Message) -> &'static str {
     }
 }
 
-/// A word that stands nowhere in the excerpts, so that nothing in them can end the fence or forge a speaker. The same
+/// A word that occurs nowhere in the excerpts, so that no text can end the fence or forge a speaker. The same
 /// excerpts give the same word.
 pub fn fence<'a>(texts: impl Iterator<Item = &'a str> + Clone) -> String {
     let mut seed = 0;
@@ -84,7 +84,7 @@ pub fn fence<'a>(texts: impl Iterator<Item = &'a str> + Clone) -> String {
         let mut hash = twox_hash::XxHash3_64::with_seed(seed);
         texts.clone().for_each(|it| hash.write(it.as_bytes()));
         let word = format!("{:08x}", hash.finish() as u32);
-        // One try is enough unless a text contains its own 32-bit hash.
+        // One attempt is enough unless a text contains its own 32-bit hash.
         if !texts.clone().any(|it| it.contains(&word)) || seed > 16 {
             return word;
         }
@@ -92,7 +92,7 @@ pub fn fence<'a>(texts: impl Iterator<Item = &'a str> + Clone) -> String {
     }
 }
 
-/// The excerpts between the fence's lines.
+/// The excerpts, each behind a line with its speaker, between the fence's lines.
 pub fn fenced(excerpts: &[Excerpt], fence: &str) -> String {
     let mut out = format!("[{fence} begin]\n");
     for it in excerpts {
@@ -102,7 +102,7 @@ pub fn fenced(excerpts: &[Excerpt], fence: &str) -> String {
     out
 }
 
-/// Outputs longer than `chars` keep that many characters of their beginning and end.
+/// Cuts the middle out of outputs longer than `chars`.
 pub fn cut_outputs(excerpts: &[Excerpt], chars: usize) -> Vec<Excerpt> {
     let cut = |it: &Excerpt| Excerpt {
         text: if it.output { ends(&it.text, chars) } else { it.text.clone() },
@@ -111,7 +111,7 @@ pub fn cut_outputs(excerpts: &[Excerpt], chars: usize) -> Vec<Excerpt> {
     excerpts.iter().map(cut).collect()
 }
 
-/// Two thirds of what is allowed from the beginning, the rest from the end.
+/// Two thirds of `chars` from the beginning of a text, one third from its end.
 fn ends(text: &str, chars: usize) -> String {
     let count = text.chars().count();
     if count <= chars {
@@ -127,7 +127,7 @@ fn ends(text: &str, chars: usize) -> String {
     )
 }
 
-/// Leaves outputs out, those nearest the middle first, until `size` of all is at most `most`.
+/// Leaves out outputs, those nearest the middle first, until the `size` of all excerpts is at most `most`.
 pub fn drop_outputs(excerpts: &mut [Excerpt], most: u64, size: &dyn Fn(&Excerpt) -> u64) {
     let mut total: u64 = excerpts.iter().map(size).sum();
     let middle = excerpts.len() / 2;
@@ -147,7 +147,7 @@ pub fn drop_outputs(excerpts: &mut [Excerpt], most: u64, size: &dyn Fn(&Excerpt)
     }
 }
 
-/// Leaves out the oldest units whole, the user's own words excepted, until the rest fits.
+/// Leaves out the oldest units, except the user's own words and the last unit, until the remaining ones fit.
 pub fn drop_oldest(excerpts: &mut Vec<Excerpt>, most: u64, size: &dyn Fn(&Excerpt) -> u64) {
     let mut total: u64 = excerpts.iter().map(size).sum();
     let last = excerpts.last().map(|it| it.unit);
@@ -164,11 +164,11 @@ pub fn drop_oldest(excerpts: &mut Vec<Excerpt>, most: u64, size: &dyn Fn(&Excerp
     excerpts.retain(|it| it.prompt || !gone.contains(&it.unit));
 }
 
-/// A place in a list of excerpts: number, and bytes of it that are done.
+/// A position in a list of excerpts: index, and bytes of that excerpt that are done.
 pub type Position = (usize, usize);
 
-/// The excerpts from a place on that fit, at least a piece of one; and the place behind them. Nothing is left out: what
-/// follows the last piece is the first of the next.
+/// The excerpts from a position on that fit, at least a piece of one; and the position behind them. Nothing
+/// is lost: the next chunk begins with what follows the last piece.
 pub fn chunk(
     excerpts: &[Excerpt],
     from: Position,
@@ -187,7 +187,7 @@ pub fn chunk(
             (index, done) = (index + 1, 0);
             continue;
         }
-        // A unit is not parted if it can begin the next chunk as a whole.
+        // A unit is not split if the next chunk can hold it whole.
         let unit = whole.unit;
         let start = out.iter().position(|it| it.unit == unit);
         if done == 0 && start != Some(0) && !out.is_empty() {
@@ -212,7 +212,7 @@ pub fn chunk(
         if !out.is_empty() {
             return (out, (index, done));
         }
-        // Not even a character fits: one goes all the same, so that there is an end.
+        // Not even a character fits: take one nevertheless, so that the loop ends.
         let one = rest.text.chars().next().map_or(0, char::len_utf8);
         let text = rest.text.get(..one).unwrap_or_default().to_owned();
         return (vec![Excerpt { text, ..rest }], (index, done + one.max(1)));
@@ -220,7 +220,7 @@ pub fn chunk(
     (out, (index, done))
 }
 
-/// A beginning of a text, of at most `most` tokens.
+/// The beginning of a text, at most `most` tokens of it.
 pub fn beginning<'t>(text: &'t str, most: u64, count: &dyn Fn(&str) -> u64) -> &'t str {
     let mut len = text.len();
     loop {
@@ -232,7 +232,7 @@ pub fn beginning<'t>(text: &'t str, most: u64, count: &dyn Fn(&str) -> u64) -> &
         if len == 0 || cost <= most {
             return piece;
         }
-        // Close to proportional, and always shorter.
+        // Nearly proportional, and always shorter.
         len = (len as u64 * most / cost).min(len as u64 - 1) as usize;
     }
 }

@@ -16,17 +16,17 @@ use history::History;
 #[serde(rename_all = "kebab-case")]
 pub enum InputReduction {
     Whole,
-    /// Maximum characters of an output.
+    /// Outputs keep at most this many characters.
     Outputs(usize),
-    /// Outputs are left out, those in the middle first; at most this share of the input, in percent.
+    /// Outputs are left out, middle ones first, if that removes at most this percent of the input.
     WithoutOutputs(u64),
-    /// The oldest rounds are left out, the user's words excepted; at most this share of the input, in percent.
+    /// The oldest units, except the user's words, are left out, if that removes at most this percent.
     Oldest(u64),
-    /// In parts that are summarised one by one, then folded: fits always, loses least, costs most.
+    /// Parts are summarized one by one, and these notes merged: always fits, loses least, costs most.
     Chunks,
 }
 
-/// What a profile that says nothing goes by. What is left out is only ever little: parts cost more and lose less.
+/// The default. Only a little is ever left out, since chunks cost more but lose less.
 pub const INPUT_REDUCTIONS: [InputReduction; 5] = [
     InputReduction::Whole,
     InputReduction::Outputs(2_000),
@@ -37,12 +37,12 @@ pub const INPUT_REDUCTIONS: [InputReduction; 5] = [
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bounds {
-    /// Tries of one request, the first included.
+    /// Attempts per request, including the first.
     pub tries: u32,
     pub requests: u32,
-    /// Milliseconds altogether, waits included.
+    /// Milliseconds of the whole dialogue, including waits.
     pub total_ms: u64,
-    /// Tokens that may be sent altogether.
+    /// Tokens sent in the whole dialogue.
     pub tokens: u64,
 }
 
@@ -52,34 +52,34 @@ impl Default for Bounds {
     }
 }
 
-/// What a dialogue is about; made from the session whenever it goes on.
+/// What a dialogue is about; rebuilt from the session whenever the dialogue continues.
 pub struct SummaryRequest<'a> {
     pub history: &'a History,
     pub ledger: &'a Ledger,
-    /// The messages that the summary stands for.
+    /// The messages that the summary replaces.
     pub region: Range<usize>,
     /// The summary's sections and shape.
     pub spec: &'a SummarySpec,
-    /// Tokens that it may have.
+    /// Maximum tokens of the summary.
     pub max_tokens: u64,
     pub style: SummaryStyle,
-    /// What the user said to look at.
+    /// What the user asked to focus on.
     pub focus: Option<&'a str>,
     /// What the user pinned.
     pub pins: &'a [String],
     /// The language to write in: what was asked for, or that of the conversation.
     pub language: Option<&'a str>,
-    /// The wording of what is asked.
+    /// The program's prompts.
     pub texts: PromptTexts,
-    /// The profile's own texts.
+    /// The profile's own prompts.
     pub own: &'a PromptOverrides,
-    /// The ways to make the input smaller, in order.
+    /// Ways to make the input smaller, in the order in which they are tried.
     pub reductions: &'a [InputReduction],
     /// The model's window in tokens, if known.
     pub window: Option<u64>,
-    /// Room for thinking besides the summary, in tokens.
+    /// Tokens for thinking, in addition to the summary.
     pub thinking: u64,
-    /// The session's own request, where asking behind it is cheaper.
+    /// The session's own request, if appending to it is cheaper (the provider caches it).
     pub prefix: Option<&'a Prefix>,
     /// The calling agent's own model answers.
     pub host: bool,

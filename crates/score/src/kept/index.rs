@@ -16,29 +16,29 @@ pub(crate) enum Origin {
     Call,
 }
 
-/// A line of what replaces the evicted region.
+/// A line of what replaces the evicted messages.
 pub(crate) struct Line {
     pub(crate) text: String,
-    /// Number of the message in the compacted history.
+    /// Index of the message in the compacted history.
     pub(crate) message: usize,
     pub(crate) origin: Origin,
     pub(crate) shape: Shape,
-    /// Whether the text it stands in is new, not carried over from the source.
+    /// Whether its text is new, not carried over from the source.
     pub(crate) fresh: bool,
-    /// Whether it stands among the user's rules or words.
+    /// Whether it is among the user's rules or words.
     pub(crate) of_user: bool,
     /// The label and the heading above it.
     pub(crate) labels: [Option<usize>; 2],
 }
 
-/// A text of content tokens that can be looked up.
+/// Texts as token ids, and for each token id the texts that have it.
 #[derive(Default)]
 pub(crate) struct InvertedIndex {
     docs: Vec<Vec<u32>>,
     postings: Vec<Vec<u32>>,
 }
 
-/// Lines, sentences, and where their tokens stand.
+/// Lines and sentences, searchable by their tokens.
 #[derive(Default)]
 pub(crate) struct Index {
     pub(crate) lines: Vec<Line>,
@@ -47,36 +47,36 @@ pub(crate) struct Index {
     vocabulary: HashMap<String, u32>,
     by_sentence: InvertedIndex,
     by_line: InvertedIndex,
-    /// Lines by token and by the last component of paths.
+    /// Indexes of lines by token, and by the last component of paths.
     names: HashMap<String, Vec<u32>>,
-    /// All content of texts, in order.
+    /// The content tokens of all texts, in order.
     stream: Vec<u32>,
-    /// How many places are looked at for one fact.
+    /// Maximum number of places to look at for one fact.
     places: usize,
 }
 
-/// A share of distinct tokens must stand close together (in twice their number and a few), mostly in order: a heap of
-/// keywords is no sentence.
+/// Distinct tokens, of which a share must stand close together (within twice their number and a few) and
+/// mostly in order: a heap of keywords is no sentence.
 struct Needle {
     ids: Vec<u32>,
-    /// The place of each known token.
+    /// The position of each known token.
     ranks: HashMap<u32, usize>,
     need: usize,
 }
 
-/// How many places are looked at for one fact. Texts that repeat a fact more often say it in the first places too.
+/// Maximum number of places to look at for one fact. A fact that is repeated more often is in the first.
 const PLACES: usize = 256;
 
-/// How many places are looked at for all facts together, and for each at least: a history with more facts than any
-/// session has costs no more a fact.
+/// Maximum number of places to look at for all facts together, and the minimum for each. So a history with
+/// very many facts does not take more time per fact.
 const ALL_PLACES: usize = 1 << 18;
 const LEAST_PLACES: usize = 8;
 
-/// Characters of a line that is looked at as a whole. A longer one is cut where a word ends.
+/// Maximum characters of a line; a longer one is cut at the end of a word.
 const LONGEST_LINE: usize = 4_000;
 
 impl Index {
-    /// Indexes messages. `known` holds the texts of the source: what is in it is not fresh. `facts`: number of facts that
+    /// Indexes messages. `known`: the texts of the source, which are not fresh. `facts`: number of facts that
     /// will be looked for.
     pub(crate) fn new(messages: &[Message], known: &HashSet<&str>, facts: usize) -> Self {
         let places = (ALL_PLACES / facts.max(1)).clamp(LEAST_PLACES, PLACES);
@@ -179,12 +179,12 @@ impl Index {
             .collect()
     }
 
-    /// The text and labels above a line, nearest first.
+    /// The texts of the labels above a line, nearest first.
     pub(crate) fn labels(&self, line: &Line) -> impl Iterator<Item = &str> {
         line.labels.into_iter().flatten().filter_map(|it| self.lines.get(it)).map(|it| it.text.as_str())
     }
 
-    /// Lines in which the rarest of the tokens of `text` stands: candidates for holding `text` verbatim.
+    /// Lines with the rarest token of `text`: candidates for containing `text` verbatim.
     pub(crate) fn around(&self, text: &str) -> Vec<&Line> {
         let rarest = tokens(text)
             .into_iter()
@@ -205,7 +205,7 @@ impl Index {
         let mut seen = HashSet::default();
         let unique: Vec<&String> = wanted.iter().filter(|it| seen.insert(it.as_str())).collect();
         let need = ((unique.len() as f64 * share) - 1e-9).ceil().max(1.0) as usize;
-        // Tokens unknown here get ids that stand nowhere.
+        // Tokens unknown here get an id that occurs nowhere.
         let ids: Vec<u32> =
             unique.iter().map(|it| self.vocabulary.get(*it).copied().unwrap_or(u32::MAX)).collect();
         let ranks =
@@ -223,14 +223,14 @@ impl Index {
         self.by_line.find(self.needle(wanted, share), self.places)
     }
 
-    /// Whether a stretch of text, over line ends, holds `share` of `wanted`, close together and in order.
+    /// Whether the texts, across line ends, hold `share` of `wanted`, close together and in order.
     pub(crate) fn stretch_with(&self, wanted: &[String], share: f64) -> bool {
         let needle = self.needle(wanted, share);
         holds(&self.stream, &needle)
     }
 }
 
-/// A sentence, or overlapping pieces of one that goes on for pages: each is read as a whole for every fact it may hold.
+/// A sentence, or overlapping pieces of a very long one: each is read whole for every fact it may hold.
 fn pieces(sentence: &str) -> Vec<&str> {
     let mut out = Vec::new();
     let mut rest = sentence;
@@ -244,7 +244,7 @@ fn pieces(sentence: &str) -> Vec<&str> {
     }
 }
 
-/// What follows the last `/` of a path-like token.
+/// What follows the last `/` or `\` of a path-like token.
 fn last_component(token: &str) -> Option<&str> {
     token.rsplit_once(['/', '\\']).map(|it| it.1).filter(|it| !it.is_empty())
 }
@@ -264,7 +264,7 @@ impl InvertedIndex {
         self.docs.push(ids);
     }
 
-    /// What holds enough of the needle holds at least one of its rarest `n - need + 1` tokens.
+    /// The texts that hold the needle. Each of them has at least one of its rarest `n - need + 1` tokens.
     fn find(&self, needle: Needle, most: usize) -> impl Iterator<Item = usize> {
         let mut lists: Vec<&[u32]> = needle
             .ids
@@ -315,9 +315,9 @@ fn holds(tokens: &[u32], needle: &Needle) -> bool {
     false
 }
 
-/// Whether at least 70 % of the distinct tokens can be read off in the order of the needle.
+/// Whether at least 70 % of the distinct tokens are in the order of the needle.
 fn in_order(hits: &[(usize, usize)], distinct: usize) -> bool {
-    // The longest rising run of ranks, by the last rank of the best run of each length.
+    // Longest increasing subsequence of ranks, by the lowest last rank for each length.
     let mut ends: Vec<usize> = Vec::new();
     for &(_, rank) in hits {
         let at = ends.partition_point(|it| *it < rank);

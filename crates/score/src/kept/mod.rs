@@ -1,4 +1,4 @@
-//! What of it a compacted history still says, and what it says beside it.
+//! What a compacted history still says of the source's facts, and what else it says.
 
 pub(crate) mod index;
 pub(crate) mod phrases;

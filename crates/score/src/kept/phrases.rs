@@ -1,5 +1,5 @@
-//! What lines say: where a path or value stands in them, what was done to it, how a command ended, whether something is
-//! settled. Read by words near the thing, without grammar.
+//! What lines say: where they have a path or value, what was done to it, how a command ended, whether
+//! something is settled. Judged by nearby words, without grammar.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use crate::probe::{FileOp, Outcome};
 use crate::source::outcome::counts;
 use crate::text::{clip, content, ending, fold, is_dense, words};
 
-/// Whether a value stands in a line with nothing grown onto it.
+/// Whether a line contains a value that is not part of a longer word.
 pub(crate) fn find_bounded(line: &str, value: &str) -> bool {
     line.match_indices(value).any(|(at, _)| {
         let before = line[..at].chars().next_back();
@@ -18,7 +18,7 @@ pub(crate) fn find_bounded(line: &str, value: &str) -> bool {
     })
 }
 
-/// Where a path stands in a line as a whole path.
+/// Where a line contains a path that is not part of a longer one.
 pub(crate) fn find_path(line: &str, path: &str) -> Option<(usize, usize)> {
     line.match_indices(path).find_map(|(at, _)| {
         let before = line[..at].strip_suffix("./").unwrap_or(&line[..at]).chars().next_back();
@@ -33,7 +33,7 @@ pub(crate) fn find_path(line: &str, path: &str) -> Option<(usize, usize)> {
     })
 }
 
-/// Operations that a stretch of text names, without those it denies or only intends.
+/// Operations that a text names, without those that it denies or only intends.
 pub(crate) fn ops_in(text: &str) -> Vec<FileOp> {
     let all = words(text);
     let mut out = Vec::new();
@@ -58,8 +58,8 @@ pub(crate) fn ops_in(text: &str) -> Vec<FileOp> {
     out
 }
 
-/// What a line says was done to the path that stands at `from..to`. With several paths in it, the words before the
-/// first path decide whether operations precede or follow the paths they speak of.
+/// What a line says was done to the path at `from..to`. If it has several paths, the words before the first
+/// one decide whether operations precede or follow their paths.
 pub(crate) fn ops_in_line(line: &str, from: usize, to: usize) -> Vec<FileOp> {
     // `M src/a.rs`, as git writes it.
     let letter = line.split_whitespace().next().unwrap_or_default();
@@ -72,7 +72,7 @@ pub(crate) fn ops_in_line(line: &str, from: usize, to: usize) -> Vec<FileOp> {
     if let Some(op) = named.filter(|_| line[letter.len()..].trim_start().starts_with(&line[from..to])) {
         return vec![op];
     }
-    // A line that goes on for pages is judged by what stands around the path.
+    // A line that is pages long is judged by the text around the path.
     let start = from - ending(&line[..from], 4_000).len();
     let (line, from, to) = (clip(&line[start..], 8_000), from - start, to - start);
     let others: Vec<(usize, usize)> = words(line)
@@ -131,7 +131,7 @@ pub(crate) fn ops_in_line(line: &str, from: usize, to: usize) -> Vec<FileOp> {
     out
 }
 
-/// Whether a word can be a path: it has a slash inside, or ends like a file.
+/// Whether a word can be a path: it has a slash inside, or a file extension.
 pub(crate) fn looks_like_path(word: &str) -> bool {
     if !word.bytes().any(|it| matches!(it, b'.' | b'/')) {
         return false;
@@ -145,7 +145,7 @@ pub(crate) fn looks_like_path(word: &str) -> bool {
     !word.contains("://") && (word.trim_matches('/').contains('/') || ending)
 }
 
-/// What a text says of how a command ended.
+/// What a text says about how a command ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Told {
     pub(crate) ok: bool,
@@ -154,9 +154,9 @@ pub(crate) struct Told {
     exit: Option<i64>,
 }
 
-/// How a text says that the command before it ended.
+/// How the command before a text ended, according to the text.
 pub(crate) fn outcome_in(text: &str) -> Option<Told> {
-    // What is said of this command ends where the next one is named.
+    // Text further on may be about another command.
     let text = clip(text, 240);
     let lower = text.to_lowercase();
     let (passed, failed) = counts(&lower);
@@ -165,7 +165,7 @@ pub(crate) fn outcome_in(text: &str) -> Option<Told> {
         rest.chars().take_while(|c| c.is_ascii_digit() || *c == '-').collect::<String>().parse::<i64>().ok()
     });
     let all = words(&lower);
-    // The last word that judges counts: "failed twice, then passed".
+    // The last judging word counts: "failed twice, then passed".
     let mut last = None;
     for (at, word) in all.iter().enumerate() {
         let good = cues::WENT_WELL.contains(&word.text);
@@ -190,7 +190,7 @@ pub(crate) fn outcome_in(text: &str) -> Option<Told> {
     Some(Told { ok, passed, failed, exit })
 }
 
-/// Whether what is told fits what is known; numbers need not be told, but must be right.
+/// Whether a told outcome fits the known one; numbers may be left out, but must be right.
 pub(crate) fn agrees(told: &Told, outcome: &Outcome) -> bool {
     let same = |told: Option<u64>, known: Option<u64>| told.is_none() || known.is_none() || told == known;
     told.ok == outcome.ok
@@ -202,7 +202,7 @@ pub(crate) fn agrees(told: &Told, outcome: &Outcome) -> bool {
             || outcome.exit == Some(0) && !outcome.ok)
 }
 
-/// Whether a text says that something is settled or open; words of the thing itself, `own`, say nothing.
+/// Whether a text says that something is settled or still open; the thing's own words (`own`) do not count.
 pub(crate) fn status_in(text: &str, own: &HashSet<String>) -> Option<bool> {
     let lower = text.to_lowercase();
     let all = words(&lower);
@@ -211,11 +211,11 @@ pub(crate) fn status_in(text: &str, own: &HashSet<String>) -> Option<bool> {
         if own.contains(word.text) {
             continue;
         }
-        // "not found → unresolved": what stands before an arrow or a stop denies nothing behind it.
+        // "not found → unresolved": a negation before an arrow or a stop does not reach behind it.
         let apart = |from: usize| lower[from..word.at].contains(['→', ':', ';', '.', '=']);
         let denied =
             all[at.saturating_sub(2)..at].iter().any(|it| cues::NEGATORS.contains(&it.text) && !apart(it.at));
-        // "5 passed, 1 failed" counts, and settles nothing.
+        // "5 passed, 1 failed" is a count and settles nothing.
         let counts = at.checked_sub(1).is_some_and(|it| all[it].text.parse::<u64>().is_ok());
         if cues::SETTLED.contains(&word.text) && !counts {
             out = Some(!denied);
@@ -247,12 +247,12 @@ pub(crate) fn contrast(text: &str) -> Option<(String, String)> {
     Some((left, right))
 }
 
-/// Whether two sentences set the same two things against each other the other way round.
+/// Whether two sentences set the same two things against each other, but the other way round.
 pub(crate) fn turned_around(one: &(String, String), other: &(String, String)) -> bool {
     one.0 == other.1 && one.1 == other.0 && one.0 != one.1
 }
 
-/// Letters and digits alone.
+/// The letters and digits of a text.
 pub(super) fn squeezed(text: &str) -> String {
     text.chars().filter(|it| it.is_alphanumeric()).collect()
 }

@@ -48,14 +48,14 @@ pub struct Unsupported {
     pub text: String,
     /// The line it stands in.
     pub line: String,
-    /// Number of its message in the compacted history.
+    /// Index of its message in the compacted history.
     pub message: usize,
 }
 
-/// Maximum number of claims that are looked up letter for letter. A summary with more is no summary of this source.
+/// Maximum number of claims that are looked up verbatim. A summary with more is not one of this source.
 const LOOKED_UP: usize = 100;
 
-/// A statement that the source is to support.
+/// A statement that needs support in the source.
 enum Asked<'a> {
     Hash(&'a str),
     Path(&'a str),
@@ -83,7 +83,7 @@ pub(crate) fn unsupported<'p>(
     if asked.iter().all(|it| it.1.is_empty()) {
         return Vec::new();
     }
-    // The source is long and the claims are few: only what they ask for is looked for in it.
+    // The source is long and the claims are few: only what they need is looked for in it.
     let support = Support::new(source, probes, asked.iter().flat_map(|it| &it.1));
     let mut out: Vec<Unsupported> = Vec::new();
     for (line, asked) in &asked {
@@ -107,7 +107,7 @@ pub(crate) fn unsupported<'p>(
             }
         }
     }
-    // What stands in the source letter for letter is supported, however oddly it is written.
+    // What the source has verbatim is supported, however oddly it is written.
     if out.len() <= LOOKED_UP {
         out.retain(|it| it.claim == Claim::Quote || !stands(source, it));
     }
@@ -134,7 +134,7 @@ fn asked<'a>(line: &'a Line, index: &Index) -> Vec<Asked<'a>> {
     out
 }
 
-/// Whether the claim, or for a success the whole line, stands in a text of the source.
+/// Whether the claim (for a success: the whole line) occurs in a text of the source.
 fn stands(source: &History, it: &Unsupported) -> bool {
     let line = it.line.trim_start_matches(['-', '*', ' ']);
     let line = line.rfind(" [#").map_or(line, |at| &line[..at]);
@@ -155,7 +155,7 @@ fn stands(source: &History, it: &Unsupported) -> bool {
     })
 }
 
-/// The directories below the working directory in which the shell stood, relative to it.
+/// The directories below the working directory in which the shell was, relative to it.
 fn shell_dirs(source: &History) -> Vec<String> {
     let cwd = source.meta.cwd.as_deref().unwrap_or_default();
     let stood = source.meta.shell_dirs.iter().map(|it| canonical(&it.1, None, cwd));
@@ -180,22 +180,22 @@ fn entered_dirs(source: &History) -> Vec<String> {
     dirs.into_iter().take(MOST).map(|it| it.0).collect()
 }
 
-/// What the source says of what is asked.
+/// What the source says about the statements.
 #[derive(Clone, Default)]
 struct Support {
-    /// Paths that are asked for, and whether they were found.
+    /// Hashes of the paths that are asked for, and whether they were found.
     paths: HashMap<u64, bool>,
-    /// Hex words, sorted, so that a shortened hash finds its whole. Empty unless some are asked for.
+    /// Hex words, sorted, so that an abbreviated hash finds its full form. Empty unless hashes are asked for.
     hashes: Vec<String>,
     asks_hashes: bool,
-    /// In anything said, run or answered.
+    /// N-grams in anything said, run or printed.
     all: NgramSet,
-    /// In the user's words.
+    /// N-grams in the user's messages.
     user: NgramSet,
     cwd: String,
-    /// Where the shell stood below that, relative to it.
+    /// Where the shell was below `cwd`, relative to it.
     shell_dirs: Vec<String>,
-    /// Where commands ran elsewhere.
+    /// Where commands ran outside `cwd`.
     entered: Vec<String>,
     tests_passed: bool,
     built: bool,
@@ -243,7 +243,7 @@ impl Support {
         let mut seen = HashSet::default();
         let cwd = support.cwd.clone();
         support.find_path(&cwd, &mut seen);
-        // Of turns that were rolled back the messages are gone, but not what they changed.
+        // The messages of turns that were rolled back are gone, but not their changes.
         for path in source.meta.rolled_back.iter().flat_map(|it| &it.changed) {
             support.find_path(path, &mut seen);
         }
@@ -276,7 +276,7 @@ impl Support {
             for part in &message.parts {
                 let Some(text) = part.text() else { continue };
                 let user = matches!(part, Part::Text(_)) && message.role == Role::User;
-                // Arguments are JSON: take its escapes out, or line breaks grow onto words.
+                // Arguments are JSON: unescape them, or `\n` would become part of words.
                 let text = match part {
                     Part::Call(_) | Part::Opaque(_) => Cow::Owned(
                         text.as_str().replace("\\n", "\n").replace("\\t", "\t").replace("\\\"", "\""),
@@ -288,7 +288,7 @@ impl Support {
         }
     }
 
-    /// Marks what another found of the same that was asked for.
+    /// Marks what another one, made for the same statements, found.
     fn join(&mut self, other: Self) {
         self.paths.extend(other.paths.into_iter().filter(|it| it.1));
         self.all.join(other.all);
@@ -315,7 +315,7 @@ impl Support {
         for (path, _) in names.into_iter().flatten().flatten() {
             self.find_path(&path, seen);
         }
-        // A path has one of these signs, and no word goes over a space.
+        // A path has one of these characters, and no word contains a space.
         let (bytes, mut at) = (text.as_bytes(), 0);
         while let Some(sign) = memchr::memchr3(b'.', b'/', b'\\', &bytes[at..]) {
             let sign = at + sign;
@@ -330,7 +330,7 @@ impl Support {
         }
     }
 
-    /// A path supports every stretch of its components: the file name, a directory above it, the path below a root.
+    /// Marks all runs of a path's components: the file name, a directory above it, the path below a root.
     fn find_path(&mut self, path: &str, seen: &mut HashSet<u64>) {
         // Compilers write `path:line:column`, git `a/path`, patches `path)`.
         let path =
@@ -355,7 +355,7 @@ impl Support {
                 }
             }
         }
-        // What the shell printed where it stood. What begins there already was printed from above.
+        // The shell may print paths relative to its directory, unless they begin with that directory.
         for dir in &self.shell_dirs {
             let below = !path.starts_with('/') && dir.split('/').next() != parts.first().copied();
             if below && let Some(found) = self.paths.get_mut(&hash(&canonical(&path, Some(dir), ""))) {
@@ -364,20 +364,20 @@ impl Support {
         }
     }
 
-    /// What a path may be called in the source. None: every source has it.
+    /// The forms that a path may have in the source. Empty: every source has it.
     fn forms(&self, word: &str) -> Vec<String> {
         let word = word.split([':', '=', '#']).next().unwrap_or(word);
         let plain = word.replace('\\', "/");
         let below = canonical(&plain, None, &self.cwd);
-        // `~/x` is some home's x.
+        // `~/x` may be the x of any home directory.
         let home = plain.strip_prefix("~/").map(str::to_owned);
         let bare =
             |it: &str| it.split('/').filter(|it| !it.is_empty() && *it != ".").collect::<Vec<_>>().join("/");
-        // What was printed in a directory: all of it, or its last names, stand before the path.
+        // A path printed in an entered directory: that directory, or its last components, may precede it.
         let printed = self.entered.iter().filter_map(|dir| {
             let starts = std::iter::once(0).chain(dir.match_indices('/').map(|it| it.0 + 1));
             let rest = starts.into_iter().find_map(|at| plain.strip_prefix(&dir[at..])?.strip_prefix('/'));
-            // A bare name may be another file's.
+            // A bare name may be that of another file.
             rest.filter(|it| it.contains('/')).map(bare)
         });
         let forms: Vec<String> = [Some(bare(&plain)), Some(bare(&below)), home.as_deref().map(bare)]
@@ -407,7 +407,7 @@ impl Support {
     }
 }
 
-/// A text without an ellipsis at its end and the word that it may have cut.
+/// A text without an ellipsis at its end and the word that the ellipsis may have cut.
 fn whole_words(text: &str) -> &str {
     match text.strip_suffix('…').or_else(|| text.strip_suffix("...")) {
         Some(cut) => cut.rsplit_once(' ').map_or(cut, |it| it.0),
@@ -425,7 +425,7 @@ fn is_command(span: &str) -> bool {
     parts.next().is_some_and(|it| cues::PROGRAMS.contains(&it)) && parts.next().is_some()
 }
 
-/// A word that names a file: it has an ending, or two slashes. `and/or` and `client/server` do not.
+/// Whether a word names a file: it has an extension, or two slashes. `and/or` and `client/server` do not.
 fn is_file(word: &str) -> bool {
     let path = word.split([':', '#']).next().unwrap_or(word);
     let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
@@ -439,7 +439,7 @@ fn is_file(word: &str) -> bool {
         || word.starts_with("www.")
         || [".com", ".org", ".io", ".dev", ".net"].iter().any(|it| name.ends_with(it));
     let deep = path.starts_with(['/', '~', '.']) && path.matches('/').count() >= 2;
-    // Node.js, Vue.js.
+    // Such as Node.js, Vue.js.
     let brand = name.ends_with(".js") && name.starts_with(char::is_uppercase) && !path.contains('/');
     let call = brand || name.contains('(') || path.contains('=');
     !web && !call
@@ -449,14 +449,14 @@ fn is_file(word: &str) -> bool {
             || ending && cues::FILE_ENDINGS.iter().any(|it| name.ends_with(it)))
 }
 
-/// Quotations of at least four words that a line puts into the user's mouth. What a command says is its own.
+/// Quotations of at least four words that a line attributes to the user, except in a leading command.
 fn quotes(line: &Line, index: &Index) -> Vec<String> {
     // The command that a line begins with.
     let command =
         line.text.trim_start_matches(['-', ' ']).strip_prefix('`').and_then(|it| it.split_once('`'));
     let said = command.map_or(line.text.as_str(), |it| it.1);
     let lower = said.to_lowercase();
-    // Of some user, in a forum or an issue, the person who types is not spoken.
+    // "a user said", as in a forum or an issue, is not about the person who types here.
     let of_another = |before: &str| before.ends_with("a ") || before.ends_with("another ");
     let speaks =
         cues::SPEAKS.iter().any(|it| lower.match_indices(it).any(|(at, _)| !of_another(&lower[..at])));
@@ -472,7 +472,7 @@ fn quotes(line: &Line, index: &Index) -> Vec<String> {
             let mut rest = said;
             while let Some((before, after)) = rest.split_once(open) {
                 let Some((inside, more)) = after.split_once(close) else { break };
-                // The value of a field of JSON is nobody's words.
+                // The value of a JSON field is not a quotation.
                 let field = rest.len() < said.len() && before.trim() == ":";
                 if field {
                     rest = more;
@@ -490,7 +490,7 @@ fn quotes(line: &Line, index: &Index) -> Vec<String> {
     out
 }
 
-/// A claim that all is well.
+/// The success that a line claims, if it claims one.
 fn success(line: &str) -> Option<Success> {
     let lower = line.to_lowercase();
     let claims = |list: &[&str]| list.iter().any(|it| lower.contains(it));

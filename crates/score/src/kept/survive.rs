@@ -1,4 +1,4 @@
-//! Whether a fact is still there in a form one can use: in one line, with what makes it a fact.
+//! Whether a fact is still there in usable form: in one line, with what makes it a fact.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -19,7 +19,7 @@ use crate::source::rules::{dequoted, polarity};
 use crate::text::{Shape, clip, content, ending, tokens};
 use history::{History, Message, Part, Text};
 
-/// Something that the compacted history says and the source contradicts.
+/// A statement of the compacted history that the source contradicts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Contradiction {
     /// The kind of fact.
@@ -28,21 +28,21 @@ pub struct Contradiction {
     pub expected: String,
     /// The line that says otherwise.
     pub line: String,
-    /// Number of its message in the compacted history.
+    /// Index of its message in the compacted history.
     pub message: usize,
-    /// The words of the line that say so, where the source may have the same.
+    /// The words of the line that say so, if the source may have the same words.
     #[serde(skip)]
     pub(crate) words: Option<String>,
 }
 
-/// Lines that are reported against one fact.
+/// Maximum number of lines reported against one fact.
 const AGAINST: usize = 8;
 
-/// What the lines say of one fact.
+/// What the lines say about one fact.
 #[derive(Default)]
 struct Finding<'s> {
     kept: bool,
-    /// The lines that say otherwise, with their words that do where the source may have the same.
+    /// The lines that say otherwise, with their words that do so if the source may have the same.
     against: Vec<(&'s Line, Option<&'s str>)>,
 }
 
@@ -52,28 +52,28 @@ impl From<bool> for Finding<'_> {
     }
 }
 
-/// What there is to look in.
+/// The compacted history, prepared for looking up facts.
 pub(crate) struct Scene<'a> {
     pub(crate) index: Index,
-    /// Number of the first source message that stands in the verbatim tail.
+    /// Index of the first source message in the verbatim tail.
     pub(crate) split: usize,
     kept: Kept,
     names: Names<'a>,
-    /// Of each sentence of the index.
+    /// For each sentence of the index.
     read: Vec<OnceCell<Read>>,
-    /// Of each line of the index, the tokens of it and of its labels.
+    /// For each line of the index, its tokens and those of its labels.
     words: Vec<OnceCell<foldhash::HashSet<String>>>,
 }
 
-/// What a sentence says, whatever fact is looked for in it.
+/// What a sentence says, whichever fact is looked for in it.
 struct Read {
-    /// Which way it or the labels above it point.
+    /// The polarity of the sentence or of the labels above it.
     said: Option<Polarity>,
     /// The two things that it sets against each other.
     contrast: Option<(String, String)>,
 }
 
-/// What calls and outputs that were carried over still prove.
+/// Facts that the calls and outputs that were carried over still prove.
 #[derive(Default)]
 struct Kept {
     files: HashMap<String, FileOp>,
@@ -82,17 +82,17 @@ struct Kept {
     plan: HashSet<String>,
 }
 
-/// Other names of things, by which a line may call them.
+/// What the source calls things, and what its user said.
 struct Names<'a> {
     cwd: String,
-    /// All commands, sorted: a longer one is not its prefix.
+    /// All commands, sorted, so that the longer ones that begin with a command follow it.
     commands: Vec<&'a str>,
-    /// Sentences that the user did say.
+    /// Sentences that the user really said.
     user: HashSet<String>,
 }
 
 impl<'a> Scene<'a> {
-    /// `replacement`: what stands in the place of the messages before `split`.
+    /// `replacement`: what is in place of the messages before `split`.
     pub(crate) fn new(source: &History, probes: &'a [Probe], replacement: &History, split: usize) -> Self {
         let known = source.messages().iter().flat_map(Message::texts).map(Text::as_str).collect();
         let index = Index::new(replacement.messages(), &known, probes.len());
@@ -128,7 +128,7 @@ impl<'a> Scene<'a> {
         Self { index, split, kept, names: Names { cwd, commands, user }, read, words }
     }
 
-    /// Whether `probe` survives; what speaks against it is added to `against`.
+    /// Whether `probe` survives; contradictions are added to `against`.
     pub(crate) fn finds(&self, probe: &Probe, against: &mut Vec<Contradiction>) -> bool {
         let finding = match &probe.fact {
             Fact::Rule { text, polarity } => self.rule(text, Some(*polarity), 0.9, true),
@@ -183,7 +183,7 @@ impl<'a> Scene<'a> {
         finding
     }
 
-    /// What a sentence says, read once for all facts that are looked for in it.
+    /// What a sentence says, parsed once for all facts that are looked for in it.
     fn read(&self, at: usize) -> &Read {
         self.read[at].get_or_init(|| {
             let (line, sentence) = &self.index.sentences[at];
@@ -226,20 +226,20 @@ impl<'a> Scene<'a> {
     }
 
     fn file(&self, path: &str, op: FileOp, done: &[FileOp]) -> Finding<'_> {
-        /// Lines whose words for operations are a call's, the name of a symbol, or the subject of a commit.
+        /// Beginnings of lines whose words for operations are about a call, a symbol or a commit subject.
         const OTHER: [&str; 3] = ["refused:", "symbols", "git: commits"];
         let fine: Vec<FileOp> = match op {
             FileOp::Edited | FileOp::Created => {
                 let changes = done.iter().filter(|it| matches!(it, FileOp::Edited | FileOp::Created));
                 changes.copied().chain([op]).collect()
             }
-            // Only git says more of it.
+            // More than reading can only come from git's lists.
             FileOp::Read => done.to_vec(),
             FileOp::Deleted => vec![op],
         };
         let mut kept = self.kept.files.get(path).is_some_and(|it| fine.contains(it));
         let aliases = self.aliases(path);
-        // What is to be done says nothing of what was.
+        // What is planned does not tell what was done.
         let planned = |it: &Line| self.index.labels(it).any(|it| it.to_lowercase().contains("approved plan"));
         let mut wrong = Vec::new();
         for line in self.index.around(path) {
@@ -262,8 +262,8 @@ impl<'a> Scene<'a> {
                 && !planned(line)
                 && !OTHER.iter().any(|it| line.text.trim_start_matches("- ").starts_with(it))
             {
-                // Never done at all, or turned around by what was done last. A true but older statement is only
-                // not enough.
+                // Contradicted only if it was never done, or if the last operation undid it. A true but older
+                // statement is merely not enough.
                 let never = !said.iter().any(|it| done.contains(it));
                 let gone = op == FileOp::Deleted && !said.contains(&FileOp::Read);
                 if never || gone {
@@ -309,7 +309,7 @@ impl<'a> Scene<'a> {
         texts.filter_map(move |line| {
             let (from, to) = self.find_command(&line.text, command)?;
             let after = self.until_next_command(behind_its_quotes(&line.text, from, to));
-            // A sentence before it tells of something else.
+            // An earlier sentence is about something else.
             let before = ending(&line.text[..from], 240);
             let before = before.rsplit_once(". ").map_or(before, |it| it.1);
             let said = outcome_in(after)
@@ -319,8 +319,8 @@ impl<'a> Scene<'a> {
         })
     }
 
-    /// What follows a command in its line, up to the next one: the next thing in backticks, or, after a comma or
-    /// semicolon, a word that some command starts with.
+    /// What follows a command in its line, up to the next command: up to a backtick or, after a comma or
+    /// semicolon, a word with which some command begins.
     fn until_next_command<'t>(&self, after: &'t str) -> &'t str {
         let text = after.trim_start_matches('`');
         let quoted = text.find('`').unwrap_or(text.len());
@@ -331,13 +331,13 @@ impl<'a> Scene<'a> {
                 && self.names.commands.get(from).is_some_and(|it| it.split(' ').next() == Some(next))
         });
         let cut = &text[..quoted.min(listed.unwrap_or(text.len()))];
-        // A mark just before the next command is the next command's.
+        // A mark right before the next command belongs to that one.
         let marks = ['✓', '✔', '✅', '✗', '✘', '❌', ' '];
         if cut.len() < text.len() { cut.trim_end_matches(marks) } else { cut }
     }
 
-    /// Where `command` stands in a line, whole or cut by an ellipsis after 40 characters, and not as the beginning of
-    /// another command.
+    /// Where a line contains `command`, whole or cut by an ellipsis after 40 characters, and not as the
+    /// beginning of another command.
     fn find_command(&self, line: &str, command: &str) -> Option<(usize, usize)> {
         let longer: Vec<&str> = {
             let from = self.names.commands.partition_point(|it| *it <= command);
@@ -411,7 +411,7 @@ impl<'a> Scene<'a> {
         for at in self.index.sentences_with(&needle, 0.8) {
             let line = &self.index.lines[self.index.sentences[at].0];
             match self.status(line, &own) {
-                // What stands behind it says nothing against it.
+                // Once a line says that it is open, later lines do not contradict it.
                 Some(false) => {
                     kept = true;
                     break;
@@ -423,10 +423,10 @@ impl<'a> Scene<'a> {
         Finding { kept, against }
     }
 
-    /// Whether a line, or the labels above it, say that something is settled or still open. `own` are words of the
-    /// thing itself.
+    /// Whether a line, or the labels above it, say that something is settled or still open. `own`: words of
+    /// the thing itself.
     fn status(&self, line: &Line, own: &HashSet<String>) -> Option<bool> {
-        // A command names what it does, not how things stand.
+        // Words inside a command do not tell the status.
         let said = line.text.split('`').step_by(2).collect::<Vec<_>>().join("` `");
         status_in(&said, own).or_else(|| self.index.labels(line).find_map(|it| status_in(it, own)))
     }
@@ -440,7 +440,7 @@ impl<'a> Scene<'a> {
         });
         whole
             || hash && value.len() > 7 && {
-                // Git's short form of a hash.
+                // Git's abbreviated hash.
                 (7..value.len()).any(|len| {
                     self.index.around(&value[..len]).iter().any(|it| find_bounded(&it.text, &value[..len]))
                 })
@@ -448,26 +448,26 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// Whether what stands up to the closing backtick is more than `command`, and the beginning of a longer one.
+/// Whether the text up to the closing backtick is an abbreviation of `longer` rather than of `command`.
 fn is_shortened(text: &str, command: &str, longer: &str) -> bool {
     let quoted = text.split('`').next().unwrap_or_default().trim_end();
     command.len() < quoted.len() && quoted.len() < text.len() && longer.starts_with(quoted)
 }
 
-/// A path as a line calls it that names a directory above it once, `edited in /w/x: src/a.rs`.
+/// The path as written in a line that names a directory above it once: `edited in /w/x: src/a.rs`.
 fn below_root<'p>(line: &str, path: &'p str) -> Option<&'p str> {
     let (_, rest) = line.split_once(" in /")?;
     let root = rest.split_once(": ")?.0;
     path.strip_prefix('/')?.strip_prefix(root)?.strip_prefix('/')
 }
 
-/// Whether what stands at `at` is quoted: somebody's words are no statement of what was done.
+/// Whether the text at `at` is quoted: a quotation does not state what was done.
 fn quoted(line: &str, at: usize) -> bool {
     line[..at].contains('"') && line[at..].contains('"')
         || line[..at].contains('“') && line[at..].contains('”')
 }
 
-/// The line from `to` on; where a command at `from..to` goes on within its backticks, from where they close.
+/// The line from `to` on; if the command at `from..to` continues in its code span, from the span's end on.
 fn behind_its_quotes(line: &str, from: usize, to: usize) -> &str {
     let rest = &line[to..];
     let open = line[..from].matches('`').count() % 2 == 1;
@@ -477,15 +477,15 @@ fn behind_its_quotes(line: &str, from: usize, to: usize) -> &str {
     }
 }
 
-/// Whether what follows `before` in its line is a later command of the chain that stands in backticks: how the chain
-/// ended says nothing of it.
+/// Whether the command after `before` is a later one of a chain in a code span: how the chain ended does not
+/// tell how it ended.
 fn is_link(before: &str) -> bool {
     let open = before.matches('`').count() % 2 == 1;
     let chain = before.rsplit('`').next().unwrap_or_default();
     open && !behind_its_scene(chain).trim().is_empty()
 }
 
-/// The sentence that holds `from..to` of a line.
+/// The sentence around `from..to` of a line.
 fn sentence_at(line: &str, from: usize, to: usize) -> &str {
     let ends = [". ", "; "];
     let start = ends.iter().filter_map(|it| line[..from].rfind(it)).max().map_or(0, |it| it + 2);
@@ -493,13 +493,13 @@ fn sentence_at(line: &str, from: usize, to: usize) -> &str {
     &line[start..end]
 }
 
-/// Whether a heading names several things, as "Commands and errors": it says of none how it ended.
+/// Whether a heading names several things, as "Commands and errors", so that it tells no outcome of one.
 fn lists(heading: &str) -> bool {
     heading.contains([',', '&', '/']) || tokens(heading).iter().any(|it| it == "and" || it == "or")
 }
 
-/// Contradictions once each, in order, without those that are the source's own words: they contradict nothing that it
-/// says, only what our rules read in them.
+/// Each contradiction once, in order, without those in the source's own words: the source cannot contradict
+/// these, only our reading of it.
 pub(crate) fn distinct(all: Vec<Contradiction>, source: &History) -> Vec<Contradiction> {
     let mut seen = HashSet::new();
     all.into_iter()
@@ -508,9 +508,9 @@ pub(crate) fn distinct(all: Vec<Contradiction>, source: &History) -> Vec<Contrad
         .collect()
 }
 
-/// Whether somebody said a sentence word for word; where it was cut in the middle, each piece of it.
+/// Whether somebody said a sentence word for word, or each piece of it if its middle was cut.
 fn is_quoted(sentence: &str, source: &History) -> bool {
-    /// Letters of a piece that is nobody else's.
+    /// Minimum bytes of a piece that identifies whose words it is.
     const LEAST: usize = 12;
     let pieces: Vec<String> = sentence.split('…').map(squeezed).filter(|it| it.len() >= LEAST).collect();
     let said = |piece: &String| {
@@ -522,7 +522,7 @@ fn is_quoted(sentence: &str, source: &History) -> bool {
     !pieces.is_empty() && pieces.iter().all(said)
 }
 
-/// Whether a line is worth judging as a statement: not code, not a label.
+/// Whether a line is worth judging as a statement: new text that is not a label.
 pub(crate) fn states(line: &Line) -> bool {
     line.fresh && line.origin == Origin::Text && line.shape != Shape::Label
 }

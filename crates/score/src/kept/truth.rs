@@ -1,6 +1,6 @@
-//! Whether what is told as true now is: steps as open, commands beside how they ended, rules as the user's.
+//! Whether what is told as current is true: open steps, commands with how they ended, the user's rules.
 //!
-//! Steps and outcomes are held against tool calls alone, rules against what the user said.
+//! Steps and outcomes are compared with tool calls alone, rules with what the user said.
 
 use foldhash::HashSet;
 use serde::Serialize;
@@ -42,7 +42,7 @@ impl Told {
 pub struct Truth {
     /// Steps told as open; wrong if the session's plan had them done at its end.
     pub open: Told,
-    /// Commands told with how they ended, of those whose exit code was reported.
+    /// Commands told with how they ended, if their exit code was reported.
     pub outcomes: Told,
     /// Lines under a heading for rules; right if they are the user's own words.
     pub rules: Told,
@@ -50,7 +50,7 @@ pub struct Truth {
     pub wrong: Vec<String>,
 }
 
-/// What of a compacted history is true by its source. Costs as much as finding the facts anew.
+/// Compares what a compacted history tells with its source. Costs as much as finding all facts.
 pub fn truth(source: &History, compacted: &History) -> Truth {
     let (replacement, split) = replacement(source, compacted);
     let evicted = History::new(source.messages()[..split].to_vec(), source.meta.clone());
@@ -71,7 +71,7 @@ fn tells(line: &Line) -> bool {
 }
 
 fn open(source: &History, scene: &Scene<'_>, out: &mut Truth) {
-    /// How a line begins that tells a step as open.
+    /// Beginnings of lines that tell a step as open.
     const MARKS: [&str; 8] =
         ["open:", "doing:", "todo:", "pending:", "in progress:", "in_progress:", "[ ]", "[in_progress]"];
     let over: Vec<Vec<String>> = done::finished(source).iter().map(|it| content(it)).collect();
@@ -93,11 +93,11 @@ fn open(source: &History, scene: &Scene<'_>, out: &mut Truth) {
 
 fn outcome(probe: &Probe, scene: &Scene<'_>, out: &mut Truth) {
     let Fact::Command { command, outcome } = &probe.fact else { return };
-    // What begins alike may be another command.
+    // A cut key may be another command's, too.
     if probe.class != Class::Command || outcome.exit.is_none() || is_cut(command) {
         return;
     }
-    // Of several runs, each line tells one.
+    // If there were several runs, each line may tell another one.
     let told: Vec<_> = scene.endings_told(command).filter(|it| it.0.fresh && !it.0.of_user).collect();
     for (line, said) in &told {
         let right = said.ok == outcome.ok || told.iter().any(|it| it.1.ok == outcome.ok);
@@ -107,12 +107,12 @@ fn outcome(probe: &Probe, scene: &Scene<'_>, out: &mut Truth) {
 }
 
 fn rules(source: &History, index: &Index, out: &mut Truth) {
-    /// Letters of a piece that is nobody else's.
+    /// Minimum letters of a piece that identifies whose words it is.
     const LEAST: usize = 8;
     let theirs = source.messages().iter().filter(|it| said::is_prompt(it) || it.kind == Kind::Summary);
     let mut theirs: Vec<String> =
         theirs.map(|it| it.texts().map(|it| squeezed(it.as_str())).collect()).collect();
-    // What the user answered to a tool that asked.
+    // What the user answered to tools that ask.
     let calls = source.messages().iter().flat_map(Message::calls);
     let asked: HashSet<&str> =
         calls.filter(|it| tools::meaning(&it.name) == Meaning::Ask).map(|it| &*it.id).collect();
@@ -122,7 +122,7 @@ fn rules(source: &History, index: &Index, out: &mut Truth) {
         if line.shape != Shape::Item || !index.labels(line).any(names_rules) {
             continue;
         }
-        // The number of its message is ours.
+        // The summary added the message's number.
         let text = line.text.rsplit_once(" [#").map_or(line.text.as_str(), |it| it.0);
         let plain = dequoted(text);
         let pieces = plain.split('…').map(squeezed).filter(|it| it.chars().count() >= LEAST);

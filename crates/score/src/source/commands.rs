@@ -1,24 +1,24 @@
-//! Commands: what names one, what it runs, whether it only looks around.
+//! Commands: their keys, what they run, whether they only look around.
 
 use crate::cues;
 use crate::text::{clip, normal};
 
-/// Characters of a command that name it.
+/// Maximum characters of a command's key.
 const KEY: usize = 120;
 
-/// Whether what names a command is only the beginning of it.
+/// Whether a key is only the beginning of its command.
 pub(crate) fn is_cut(key: &str) -> bool {
-    /// Signs that are taken off its end.
+    /// Maximum characters that are trimmed off a key's end.
     const TRIMMED: usize = 4;
     key.chars().count() + TRIMMED > KEY
 }
 
-/// What names a command: the beginning of its [`whole_command`].
+/// The key that identifies a command: the beginning of its [`whole_command`].
 pub(crate) fn command_key(command: &str) -> String {
     clip(&whole_command(command), KEY).trim_end_matches([' ', '&', '|', ';']).to_string()
 }
 
-/// A command's first line up to a here-document, without what sets the scene before it and filters after it.
+/// A command's first line that does something, up to a here-document, without setup (`cd a &&`) and filters.
 pub(crate) fn whole_command(command: &str) -> String {
     let mut rest = behind_its_scene(command.trim());
     let mut telling = rest.lines().filter(|it| !it.trim().is_empty() && !it.trim_start().starts_with('#'));
@@ -29,7 +29,7 @@ pub(crate) fn whole_command(command: &str) -> String {
             rest = before;
         }
     }
-    // The ends of longer lines are cut off below anyway.
+    // Longer lines are cut below anyway.
     let mut key = normal(clip(rest, 4_000));
     loop {
         let before = key.len();
@@ -57,11 +57,11 @@ pub(crate) fn whole_command(command: &str) -> String {
     key
 }
 
-/// What a command runs, `go test` of `./...` in `cd a && go test ./... | tail`.
+/// What a command runs: `go test` of `./...` in `cd a && go test ./... | tail`.
 pub(crate) struct Run {
-    /// The program, the directory that git is told to go to, and the first word that is no flag.
+    /// The program, the directory of git's `-C`, and the first word that is not a flag.
     name: String,
-    /// The other words that are no flags.
+    /// The other words that are not flags.
     operands: Vec<String>,
 }
 
@@ -81,7 +81,7 @@ impl Run {
         clip(command, 4_000).split([';', '&', '\n']).filter_map(run).collect()
     }
 
-    /// Whether it does what `other` did: on everything, or on one of the same things.
+    /// Whether it does what `other` did, on everything or on one of the same operands.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         let all = self.operands.is_empty() || self.operands.iter().any(|it| it.ends_with("./..."));
         self.name == other.name && (all || self.operands.iter().any(|it| other.operands.contains(it)))
@@ -90,7 +90,7 @@ impl Run {
 
 /// A command without the `cd DIR &&`, `export A=b;` and `a="b";` in front of it.
 pub(crate) fn behind_its_scene(command: &str) -> &str {
-    // Nobody goes into more directories, or into one by more words.
+    // Nobody changes the directory more often, or by a longer path.
     const STEPS: usize = 64;
     const REACH: usize = 4_000;
     let mut rest = command;
@@ -105,7 +105,7 @@ pub(crate) fn behind_its_scene(command: &str) -> &str {
     rest
 }
 
-/// Whether a line does nothing but to give a variable its value.
+/// Whether a line only assigns a variable.
 fn assigns(line: &str) -> bool {
     let Some((name, value)) = line.split_once('=') else { return false };
     let inner = value.strip_prefix("$(").and_then(|it| it.strip_suffix(')'));
@@ -114,7 +114,7 @@ fn assigns(line: &str) -> bool {
         && (!value.contains(' ') || inner.is_some_and(|it| !it.contains("$(")))
 }
 
-/// What follows the value of an assignment that stands alone: `a="b"; ls`, not `A=b ls`.
+/// What follows an assignment that is a statement of its own: `a="b"; ls`, not `A=b ls`.
 fn value_assigned(text: &str) -> Option<&str> {
     let (name, rest) = text.split_once('=')?;
     if name.is_empty() || !name.bytes().all(|it| it == b'_' || it.is_ascii_alphanumeric()) {
@@ -127,7 +127,7 @@ fn value_assigned(text: &str) -> Option<&str> {
     rest.trim_start().starts_with([';', '&']).then_some(rest)
 }
 
-/// Whether a command only looks around, in all its parts.
+/// Whether all parts of a command only look around.
 pub(crate) fn only_looks(command: &str) -> bool {
     let mut parts: Vec<String> = vec![String::new()];
     let mut quote: Option<char> = None;
@@ -144,7 +144,7 @@ pub(crate) fn only_looks(command: &str) -> bool {
             }
         }
     }
-    // Words that stand before a command, and say nothing of what it does.
+    // Words before a command that do not tell what it does.
     const AROUND: [&str; 8] = ["rtk", "proxy", "{", "}", "!", "do", "then", "else"];
     parts.iter().all(|part| {
         let mut words: Vec<&str> =
@@ -153,7 +153,7 @@ pub(crate) fn only_looks(command: &str) -> bool {
             words.drain(1..3.min(words.len()));
         }
         let head = words.first().map_or("", |it| it.rsplit('/').next().unwrap_or(it));
-        // `bd --readonly show`: flags may stand before what is asked for.
+        // `bd --readonly show`: flags may precede the subcommand.
         let bare: Vec<&str> = words.iter().copied().filter(|it| !it.starts_with('-')).collect();
         let first = |count: usize| bare.iter().take(count).copied().collect::<Vec<_>>().join(" ");
         let (two, three) = (first(2), first(3));
@@ -161,7 +161,7 @@ pub(crate) fn only_looks(command: &str) -> bool {
             || cues::ACTING.contains(&words.iter().take(3).copied().collect::<Vec<_>>().join(" ").as_str());
         let lists = two == "git tag"
             && (bare.len() == 2 || words.iter().any(|it| ["-l", "--list", "--points-at"].contains(it)));
-        // `npm owner ls`, `gh release list`; a script may be called anything.
+        // `npm owner ls`, `gh release list`; not `npm run list`, since a script may have any name.
         let asks = head != "git"
             && bare.get(1).is_some_and(|it| !["run", "exec", "x"].contains(it))
             && bare.get(2).is_some_and(|it| cues::LOOKING_SECOND.contains(it));
@@ -174,7 +174,7 @@ pub(crate) fn only_looks(command: &str) -> bool {
                     || bare.get(1).is_some_and(|it| cues::LOOKING_SECOND.contains(it))
                     || lists
                     || asks
-                    // Behind flags with values: `kubectl --context a get pods`.
+                    // After flags with values: `kubectl --context a get pods`.
                     || head == "kubectl" && words.iter().any(|it| ["describe", "get", "logs"].contains(it))
                     || words.contains(&"--help"))
     })

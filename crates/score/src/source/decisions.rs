@@ -12,7 +12,7 @@ use crate::text::{Sentence, Shape, clip, content, is_dense, normal, rows, senten
 use history::tools;
 use history::{Call, History, Output, Part, Role};
 
-/// What the model said last, read once however many prompts follow it.
+/// The model's last message, parsed once for all prompts that follow it.
 #[derive(Default)]
 struct Offer {
     text: String,
@@ -26,7 +26,7 @@ impl Offer {
         Self { text, ..Self::default() }
     }
 
-    /// The last question of its last rows.
+    /// The last question in its last rows.
     fn question(&self) -> Option<String> {
         self.question.get_or_init(|| question(&self.text)).clone()
     }
@@ -41,13 +41,13 @@ impl Offer {
         found.clone()
     }
 
-    /// What a label stands for; of several the last.
+    /// The option that a label stands for; if it repeats, the last one.
     fn option(&self, label: &str) -> Option<String> {
         self.options.get_or_init(|| options(&self.text).into_iter().collect()).get(label).cloned()
     }
 }
 
-/// What the user chose, allowed, refused.
+/// What the user chose, allowed and refused. `rules`: sentences that count as rules already.
 pub(crate) fn probes(source: &History, rules: &[String], out: &mut Vec<Probe>) {
     let mut asked: HashMap<&str, &Call> = HashMap::new();
     let mut answers = Answers::default();
@@ -87,7 +87,7 @@ pub(crate) fn probes(source: &History, rules: &[String], out: &mut Vec<Probe>) {
             .flat_map(|it| sentences(&it.text))
             .collect();
         let Some(first) = said.first() else { continue };
-        // The reason for a refusal is what the user says next.
+        // After a refused call, what the user says next is the reason.
         let mut taken = None;
         if refused.take().is_some()
             && weight(&first.text) >= 2
@@ -131,7 +131,7 @@ fn decides(sentence: &Sentence) -> bool {
         .any(|cue| if cue.ends_with(',') { lower.starts_with(cue) } else { has_phrase(&lower, cue) })
 }
 
-/// The options behind a letter or number in a short answer.
+/// The options that a short answer picks by letters or numbers.
 fn chosen(answer: &Sentence, assistant: &Offer) -> Option<Vec<String>> {
     let all = words(&answer.text);
     let lower = answer.text.to_lowercase();
@@ -156,7 +156,7 @@ fn chosen(answer: &Sentence, assistant: &Offer) -> Option<Vec<String>> {
     (found.len() == labels.len()).then_some(found)
 }
 
-/// Enumerated lines of a text: label and what it stands for.
+/// Enumerated options of a text: label and content.
 fn options(text: &str) -> Vec<(String, String)> {
     let mut out = Vec::new();
     for line in text.lines() {
@@ -182,7 +182,7 @@ fn options(text: &str) -> Vec<(String, String)> {
     out
 }
 
-/// The last question of a text.
+/// The last question in the last six rows of a text.
 fn question(text: &str) -> Option<String> {
     let all = rows(text);
     let tail = all.len().saturating_sub(6);
@@ -195,15 +195,15 @@ fn question(text: &str) -> Option<String> {
     })
 }
 
-/// What a yes agrees to: what it says itself, or the question before it.
+/// What a yes agrees to: its own words, or the question before it.
 fn agreed(answer: &Sentence, assistant: &Offer) -> Option<String> {
     let (own, text) = yes_or_no(answer)?;
     let asked = assistant.question();
-    // "ok, now …" goes on rather than agrees: it counts only as an answer.
+    // "ok, now …" continues rather than agrees: it counts only after a question.
     if own { asked.map(|_| text) } else { asked }
 }
 
-/// Whether a sentence that begins with a yes or no says something itself, and its text.
+/// For a sentence that begins with yes or no: whether it says something beyond that, and its text.
 fn yes_or_no(answer: &Sentence) -> Option<(bool, String)> {
     let lower = answer.text.trim_end_matches(['.', '!', '。', '！', ' ']).to_lowercase();
     if answer.question {
@@ -221,7 +221,7 @@ fn yes_or_no(answer: &Sentence) -> Option<(bool, String)> {
     Some((weight(own) >= 3 && answer.text.chars().count() <= 300, answer.text.clone()))
 }
 
-/// The question that ends the model's message, if a few words other than a yes or a no answer it.
+/// The question that ends the model's message, if a few words other than yes or no answer it.
 fn answers_briefly(said: &[Sentence], assistant: &Offer) -> Option<String> {
     let [only] = said else { return None };
     let lower = only.text.to_lowercase();
@@ -235,14 +235,14 @@ fn answers_briefly(said: &[Sentence], assistant: &Offer) -> Option<String> {
     assistant.ends_asking()
 }
 
-/// What was answered to tools, in order; an answer that another replaced is none.
+/// Answers to tools that ask, in order; `None` in place of an answer that a later one replaced.
 #[derive(Default)]
 struct Answers {
     all: Vec<Option<Probe>>,
     by_question: HashMap<String, usize>,
 }
 
-/// Questions and answers of an ask tool; an approved plan.
+/// Adds the questions and answers of a tool that asks, or an approved plan.
 fn answered(number: usize, call: &Call, output: &Output, answers: &mut Answers) {
     let input: Value = serde_json::from_str(call.input.as_str()).unwrap_or(Value::Null);
     let name = call.name.to_ascii_lowercase();

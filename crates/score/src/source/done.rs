@@ -1,4 +1,4 @@
-//! Facts of what was done: files, commands, errors, the plan. Read from tool calls and what they answered.
+//! Facts about what was done: files, commands, errors, the plan. Read from tool calls and their outputs.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -60,11 +60,11 @@ fn deeds(source: &History) -> Deeds {
     deeds
 }
 
-/// What an output says of all file actions of its call.
+/// What an output tells about all file actions of its call.
 struct Seen {
     failed: bool,
     overwrote: bool,
-    /// The tool says that the file is new.
+    /// Whether the tool says that the file is new.
     made: bool,
 }
 
@@ -88,27 +88,27 @@ impl Seen {
 #[derive(Default)]
 struct Deeds {
     cwd: String,
-    /// The agent's shell reports no failures.
+    /// Whether the agent's shell reports no failures.
     silent: bool,
-    /// By path, in the order of first touch: what was done, and where last.
+    /// By path: what was done, in order, each with its message.
     files: BTreeMap<String, Vec<(usize, FileOp)>>,
-    /// Of files whose changes were undone, how many entries of `files` are from before.
+    /// For files whose changes were undone: how many entries of `files` are older than that.
     undone: HashMap<String, usize>,
-    /// What git says of files, whoever changed them.
+    /// What git says about files, whoever changed them.
     listed: Listed,
-    /// The file that SWE-agent's `edit` means.
+    /// The file that SWE-agent's `edit` refers to.
     opened: Option<String>,
     commands: BTreeMap<String, Ran>,
-    /// By signature: where it last showed, by which command, and since when it is gone.
+    /// By signature: where it last occurred, and whether it is gone.
     errors: BTreeMap<String, Trouble>,
-    /// Signatures by the whole command that would show them gone.
+    /// Signatures of errors, by the whole command whose success shows them gone.
     by_command: HashMap<String, Vec<String>>,
-    /// Commands that failed last.
+    /// Recently failed commands.
     failing: Vec<Failing>,
-    /// Codex: commands that still ran when their output came back, by session number.
+    /// Codex: commands that were still running when their output came, by session number.
     running: HashMap<String, String>,
     plan: Plan,
-    /// Signatures of conflicts that stand.
+    /// Signatures of unresolved merge conflicts.
     conflicts: Vec<String>,
 }
 
@@ -116,12 +116,12 @@ struct Deeds {
 struct Ran {
     at: usize,
     outcome: Outcome,
-    /// The whole commands that begin so, each with how it ended, the newest last.
+    /// The whole commands with this key, each with whether it succeeded, the newest last.
     runs: Vec<(String, bool)>,
 }
 
 impl Ran {
-    /// Whether commands that begin alike and go on differently ended differently: their beginning says of none how.
+    /// Whether different commands with this key ended differently, so that it tells no outcome.
     fn unclear(&self) -> bool {
         self.runs.last().is_some_and(|last| self.runs.iter().any(|it| it.0 != last.0 && it.1 != last.1))
     }
@@ -131,7 +131,7 @@ struct Failing {
     whole: String,
     runs: Vec<Run>,
     signature: String,
-    /// Commands since.
+    /// Number of commands since.
     since: usize,
 }
 
@@ -231,7 +231,7 @@ impl Deeds {
         }
         self.gone(command, &whole, output.text.as_str());
         if !looks {
-            // A chain over several lines is named by its first alone; what follows tells it from others.
+            // The key of several lines is only the first one; the others tell it from other commands.
             let chain =
                 if command.trim().contains('\n') { normal(clip(command, 4_000)) } else { whole.clone() };
             let mut runs = self.commands.remove(&key).map_or_else(Vec::new, |it| it.runs);
@@ -242,7 +242,7 @@ impl Deeds {
         let concludes =
             ["git commit", "git merge --continue", "git rebase --continue", "git cherry-pick --continue"];
         if outcome.ok && concludes.iter().any(|it| command.contains(it)) {
-            // Git commits nothing while a conflict stands.
+            // Git commits nothing while a conflict is unresolved.
             for signature in std::mem::take(&mut self.conflicts) {
                 if let Some(trouble) = self.errors.get_mut(&signature).filter(|it| it.resolved.is_none()) {
                     trouble.resolved = Some(number);
@@ -271,11 +271,11 @@ impl Deeds {
         }
     }
 
-    /// `git checkout -- FILE` and `git restore FILE` undo what was edited.
+    /// `git checkout -- FILE` and `git restore FILE` undo edits.
     fn restored(&mut self, number: usize, command: &str) {
         for part in command.split(['&', ';', '\n']) {
             let part = part.trim();
-            // In a merge, one side of what conflicts is taken.
+            // In a merge, this only takes one side of a conflict.
             if part.contains(" --ours") || part.contains(" --theirs") {
                 continue;
             }
@@ -284,7 +284,7 @@ impl Deeds {
                 Some(_) => continue,
                 None if part.starts_with("git checkout ") => match part.split_once(" -- ") {
                     Some((_, rest)) => rest,
-                    // A branch or a file: only what is known as a file is one.
+                    // A branch or a file: only a known file is one.
                     None => part.trim_start_matches("git checkout "),
                 },
                 None => continue,
@@ -292,11 +292,11 @@ impl Deeds {
             for file in files.split_whitespace().map(|it| it.trim_matches(['"', '\''])) {
                 let path = canonical(file, None, &self.cwd);
                 if let Some(done) = self.files.get_mut(&path) {
-                    // What stood here when it was undone before are readings.
+                    // Older entries are reads: an earlier undo removed the edits.
                     let readings = self.undone.entry(path).or_default();
                     let since = done.split_off(*readings);
                     done.extend(since.into_iter().filter(|(_, op)| *op == FileOp::Read));
-                    // It is as it was from here on.
+                    // Undone, the file is as it was read.
                     if !done.is_empty() {
                         done.push((number, FileOp::Read));
                     }
@@ -306,10 +306,10 @@ impl Deeds {
         }
     }
 
-    /// A command that failed and soon went well in other words, or as a part of another: nobody can say that what it
-    /// complained of is still there.
+    /// A command failed, and soon succeeded in other words or as part of another: whether its error is still
+    /// there is unknown.
     fn tried_again(&mut self, command: &str, ok: bool) {
-        /// Commands within which an agent tries again.
+        /// Maximum number of commands after which an agent tries again.
         const SOON: usize = 3;
         const KNOWN: usize = 40;
         let operands = |it: &str| -> Vec<String> {
@@ -333,7 +333,7 @@ impl Deeds {
         self.failing.drain(..old);
     }
 
-    /// What a program complained of before and does not now: nobody can say that it is still there.
+    /// A program no longer prints an error that it printed before: whether that is still there is unknown.
     fn gone(&mut self, command: &str, whole: &str, printed: &str) {
         let now = Run::all(command);
         let printed = normal(printed);
@@ -348,7 +348,7 @@ impl Deeds {
         }
     }
 
-    /// Errors that the user pasted. Whether they are gone cannot be seen.
+    /// Errors that the user pasted. Whether they are gone is unknown.
     fn reported(&mut self, number: usize, text: &str) {
         let text = typed(text);
         let own = own_words(text);
@@ -371,7 +371,7 @@ impl Deeds {
             let last = done.iter().rev().find(|(_, op)| *op != FileOp::Read).or(done.last());
             let Some(&(_, op)) = last else { continue };
             let mut ops: Vec<FileOp> = done.iter().map(|it| it.1).collect();
-            // What was made since it last did not exist may be said to be created, however often it was edited.
+            // A file that exists may be called created, however often it was edited since.
             if op == FileOp::Deleted {
                 ops.retain(|it| *it != FileOp::Created);
             }
@@ -399,7 +399,7 @@ impl Deeds {
     }
 }
 
-/// A path as the source names it best: relative to the working directory below it, with `/`, without `./`.
+/// A path as the source names it best: relative to the working directory if below it, with `/`, without `./`.
 pub(crate) fn canonical(path: &str, dir: Option<&str>, cwd: &str) -> String {
     let mut whole = path.trim().replace('\\', "/");
     let absolute = |it: &str| it.starts_with(['/', '~', '$']) || it.get(1..3) == Some(":/");
@@ -419,7 +419,7 @@ pub(crate) fn canonical(path: &str, dir: Option<&str>, cwd: &str) -> String {
     }
     let mut whole = parts.join("/");
     let base = cwd.replace('\\', "/");
-    // What Git Bash calls `/d/x` is `D:/x`, where the session is on a drive of Windows.
+    // Git Bash writes `D:/x` as `/d/x`; only undone if the session is on a Windows drive.
     if base.get(1..3) == Some(":/")
         && let Some((letter, rest)) = whole.strip_prefix('/').and_then(|it| it.split_once('/'))
         && letter.len() == 1

@@ -1,9 +1,9 @@
-//! The line of an answer that says what went wrong.
+//! The line of an output that says what went wrong.
 
 use crate::cues;
 use crate::text::{clip, normal};
 
-/// A text without the escape sequences that colour terminals.
+/// A text without terminal color codes.
 pub(crate) fn plain(text: &str) -> std::borrow::Cow<'_, str> {
     if !text.contains('\u{1b}') {
         return text.into();
@@ -17,13 +17,13 @@ pub(crate) fn plain(text: &str) -> std::borrow::Cow<'_, str> {
     out.into()
 }
 
-/// The most telling error line of an answer, in normal form.
+/// The most telling error line of an output, in normal form.
 pub(crate) fn signature(text: &str) -> Option<String> {
     let text = &*plain(text);
     let mut best: Option<(u8, &str)> = None;
     let mut lines = text.lines().take(4_000).map(str::trim);
     while let Some(line) = lines.next() {
-        // Biome marks what it says below the place: `×` is an error, `!` and `i` are none.
+        // Biome marks the severity below the position: `×` is an error, `!` and `i` are not.
         let warns =
             || lines.clone().find(|it| !it.is_empty()).is_some_and(|it| it.starts_with(['!', 'i', 'ℹ']));
         let ignored = line.len() > 1_000 || line.ends_with("━━━") && warns();
@@ -33,14 +33,14 @@ pub(crate) fn signature(text: &str) -> Option<String> {
         }
     }
     best.map(|(_, line)| {
-        // The rule that biome draws to the edge is no part of what it says.
+        // Biome's horizontal rule is not part of the message.
         let said = line.trim_end_matches('━').trim_end();
         let said = said.strip_prefix("at ").filter(|_| said.len() < line.len()).unwrap_or(said);
         normal(clip(said, 160))
     })
 }
 
-/// How surely a line is an error: 0 not at all; 5 it names its kind and place.
+/// How certainly a line is an error: 0 not at all, 5 it names its kind.
 pub(crate) fn strength(line: &str) -> u8 {
     let first = line.split_whitespace().next().unwrap_or_default();
     let kind = first.trim_end_matches(':');
@@ -49,17 +49,17 @@ pub(crate) fn strength(line: &str) -> u8 {
         && kind.len() > 5
         && kind.chars().all(|c| c.is_alphanumeric() || c == '.' || c == '_');
     let placed = placed_message(line);
-    // Code with its number, as runners quote it, is no message.
+    // Source code quoted with its line number is not a message.
     if line.split_once(" | ").is_some_and(|it| it.0.trim().parse::<u32>().is_ok()) {
         return 0;
     }
-    // These only repeat that something above them failed, or why in hints below.
+    // These only repeat that something above them failed, or announce hints below.
     if line.starts_with("error: failed to push some refs")
         || line.starts_with("error: script ") && line.contains(" exited with code ")
     {
         return 1;
     }
-    // What a linter warns of may have `error` for a name.
+    // The name of a rule in a linter's warning may contain `error`.
     let warns = line.contains(": warning ");
     let starts = |cues: &[&str]| cues.iter().any(|it| line.starts_with(it));
     let holds = |cues: &[&str]| cues.iter().any(|it| line.contains(it));
@@ -81,7 +81,7 @@ pub(crate) fn strength(line: &str) -> u8 {
     }
 }
 
-/// Whether a line starts by saying that it is an error: what a command finds may only look like one.
+/// Whether a line labels itself as an error: what a read-only command finds may only look like one.
 pub(crate) fn says_error(line: &str) -> bool {
     ["fatal:", "error:", "Error:", "Error ", "ERROR:"].iter().any(|it| line.starts_with(it))
 }

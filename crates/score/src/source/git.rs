@@ -1,13 +1,13 @@
-//! What git lists as changed: a file that another agent or a script changed, which no tool call shows.
+//! What git lists as changed: files that another agent or a script changed, which no tool call shows.
 
 use std::collections::HashSet;
 
 use crate::probe::FileOp;
 
-/// What was done to files, as git lists it, by path as printed.
+/// What git lists as done to files, by path as printed.
 #[derive(Default)]
 pub(super) struct Listed {
-    /// How the files are in the first list: what they were before is not known.
+    /// The first list, which shows no changes: what the files were before is unknown.
     first: Option<HashSet<(String, FileOp)>>,
     found: HashSet<(String, FileOp)>,
 }
@@ -28,7 +28,7 @@ impl Listed {
         }
         let gone = |it: &&(String, FileOp)| it.1 == FileOp::Deleted;
         match &self.first {
-            // What is gone is gone, whoever deleted it.
+            // A deleted file is gone, whoever deleted it.
             None if !committed => {
                 self.found.extend(files.iter().filter(gone).cloned());
                 self.first = Some(files);
@@ -41,7 +41,7 @@ impl Listed {
         }
     }
 
-    /// What git says was done to a file, under any spelling of its path.
+    /// What git says was done to a file, if either path ends with the other.
     pub(super) fn of<'a>(&'a self, path: &'a str) -> impl Iterator<Item = FileOp> + 'a {
         let ends = |long: &str, short: &str| {
             long.strip_suffix(short).is_some_and(|it| it.is_empty() || it.ends_with('/'))
@@ -51,7 +51,7 @@ impl Listed {
     }
 }
 
-/// ` rename src/{old => new}/a.rs (98%)`: what is gone, and what is there instead.
+/// ` rename src/{old => new}/a.rs (98%)`: the old path is deleted, the new one created.
 pub(crate) fn renamed(line: &str) -> Option<[(String, FileOp); 2]> {
     let (paths, _) = line.trim_start().strip_prefix("rename ")?.rsplit_once(" (")?;
     let (old, new) = match paths.split_once('{').zip(paths.split_once('}')) {
@@ -65,7 +65,7 @@ pub(crate) fn renamed(line: &str) -> Option<[(String, FileOp); 2]> {
     Some([(old, FileOp::Deleted), (new, FileOp::Created)])
 }
 
-/// ` M a.rs`, `modified:   a.rs`, `M<tab>a.rs`, `a.rs | 3 ++-`, `create mode 100644 a.rs`.
+/// Parses ` M a.rs`, `modified:   a.rs`, `M<tab>a.rs`, `a.rs | 3 ++-` or `create mode 100644 a.rs`.
 fn line(line: &str) -> Option<(String, FileOp)> {
     const LETTERS: &str = " MADRCUT?";
     let op = |state: &str| match state {

@@ -1,4 +1,4 @@
-//! Identifiers: hashes, URLs, versions, ports, issue numbers, colours, numbers with a key.
+//! Identifiers: hashes, URLs, versions, ports, issue numbers, colors, numbers with a key.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,7 +8,7 @@ use crate::text::{Shape, Word, ending, normal, rows, words};
 use history::tools::{self, Meaning};
 use history::{History, Kind, Part, Role};
 
-/// Identifiers in what user and model said, and in what commits and pull requests answered.
+/// Identifiers in what user and model said, and in the outputs of commits and pull requests.
 pub(crate) fn probes(source: &History) -> Vec<Probe> {
     let mut found: BTreeMap<(Option<String>, String), Vec<usize>> = BTreeMap::new();
     // Calls that make commits or pull requests, and whether they amend.
@@ -47,7 +47,7 @@ pub(crate) fn probes(source: &History) -> Vec<Probe> {
                     let Some(amends) = making.remove(&*output.id) else { continue };
                     for line in output.text.as_str().lines().take(200) {
                         if let Some(hash) = committed(line) {
-                            // A commit that was amended is gone, unless it is named again.
+                            // An amended commit is gone, unless it is named again.
                             let gone = newest.replace(hash.clone()).filter(|_| amends);
                             gone.and_then(|it| found.remove(&(None, it)));
                             push(&mut found, None, hash, number);
@@ -82,17 +82,17 @@ fn push(
     }
 }
 
-/// `[branch 1a2b3c4] subject`, as git answers a commit.
+/// The hash in `[branch 1a2b3c4] subject`, git's output for a commit.
 fn committed(line: &str) -> Option<String> {
     let inside = line.trim().strip_prefix('[')?.split_once(']')?.0;
     let hash = inside.rsplit(' ').next()?;
     is_hash(hash).then(|| hash.to_string())
 }
 
-/// Bytes of the longest URL that is an identifier; a longer one carries data.
+/// Maximum bytes of a URL that is an identifier; a longer one carries data.
 const LONGEST_URL: usize = 2_000;
 
-/// How far before a number its key is looked for, in bytes: a key has at most 40, and little stands between.
+/// Bytes before a number in which its key is looked for: a key has at most 40, and little stands between.
 const KEY_REACH: usize = 100;
 
 /// Identifiers of a row with their keys.
@@ -105,10 +105,10 @@ fn in_row(row: &str) -> Vec<(Option<String>, String)> {
         let at = from + found;
         from = at + "http".len();
         if let Some(url) = url_at(row, at) {
-            // An address within another is part of it: each byte is looked at once.
+            // A URL within another is part of it: each byte is looked at once.
             from = at + url.len();
             taken.push((at, from));
-            // Who sent somebody there is no part of the address.
+            // Tracking parameters are not part of the address.
             let place = ["?utm_", "&utm_"].iter().fold(url, |url, it| url.split(it).next().unwrap_or(url));
             if url.len() <= LONGEST_URL {
                 out.push((None, place.to_string()));
@@ -116,7 +116,7 @@ fn in_row(row: &str) -> Vec<(Option<String>, String)> {
         }
     }
     for (index, word) in all.iter().enumerate() {
-        // URLs stand in the order of the row.
+        // URLs are in the order of the row.
         let url = taken.partition_point(|it| it.0 <= word.at).checked_sub(1).map(|it| taken[it]);
         if url.is_some_and(|(_, to)| word.at < to) {
             continue;
@@ -147,7 +147,7 @@ pub(crate) fn url_at(row: &str, at: usize) -> Option<&str> {
     (url.len() > 11).then_some(url)
 }
 
-/// Whether a word is an abbreviated or whole hash: 7 to 64 hex digits, of both sorts.
+/// Whether a word is an abbreviated or whole hash: 7 to 64 hex digits, with both numbers and letters.
 pub(crate) fn is_hash(word: &str) -> bool {
     (7..=64).contains(&word.len())
         && word.chars().all(|c| matches!(c, '0'..='9' | 'a'..='f'))
@@ -166,7 +166,7 @@ fn one(
     if is_hash(text) && !row[..word.at].ends_with('#') {
         return Some((None, text.to_string()));
     }
-    // Six hex digits of both sorts are a colour without its sign.
+    // Six hex digits with both numbers and letters are a color without its `#`.
     let sorts = [char::is_ascii_digit as fn(&char) -> bool, char::is_ascii_alphabetic];
     if text.len() == 6
         && text.chars().all(|c| c.is_ascii_hexdigit())
@@ -178,7 +178,7 @@ fn one(
     if let Some(rest) = text.strip_prefix('#') {
         let hex = rest.chars().all(|c| c.is_ascii_hexdigit());
         let digits = rest.chars().all(|c| c.is_ascii_digit());
-        // A colour, or the number of an issue or pull request.
+        // A color, or the number of an issue or pull request.
         if hex && rest.len() == 6 || digits && (2..=6).contains(&rest.len()) {
             return Some((None, text.to_string()));
         }
@@ -206,7 +206,7 @@ fn one(
     None
 }
 
-/// A version, with the word before it where it does not show by itself that it is one.
+/// A version, with the word before it if it is not clearly a version by itself.
 fn version(text: &str, key: Option<String>) -> Option<(Option<String>, String)> {
     #[rustfmt::skip]
     const VERSIONED: [&str; 14] = [
@@ -224,8 +224,8 @@ fn version(text: &str, key: Option<String>) -> Option<(Option<String>, String)> 
 fn number(row: &str, word: &Word<'_>, key: String) -> Option<(Option<String>, String)> {
     let text = word.text;
     let lower = key.to_lowercase();
-    // Definition of a key that makes a number a fact: it is said to be a port, a pull request or an issue, or it
-    // is an identifier and stands directly before `=` or `:`.
+    // A number is a fact if its key says that it is a port, a pull request or an issue, or if the key is an
+    // identifier directly before `=` or `:`.
     let near = ending(&row[..word.at], KEY_REACH);
     let between = near.rsplit(key.as_str()).next().unwrap_or_default().trim();
     let assigned = (between == "=" || between == ":" || between == "`:" || between == "` =")

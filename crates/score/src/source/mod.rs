@@ -1,4 +1,4 @@
-//! What is read from the source: rules, decisions, commands, names, and what is done.
+//! Facts read from the source: rules, decisions, commands, identifiers, and what was done.
 
 pub(crate) mod commands;
 pub(crate) mod decisions;

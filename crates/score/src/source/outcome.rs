@@ -1,4 +1,4 @@
-//! How a command ended, as far as its answer tells.
+//! How a command ended, as far as its output tells.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use crate::probe::Outcome;
 use crate::text::{clip, ending};
 use history::Output;
 
-/// Codex: the number of the session that a command still runs in.
+/// The session in which a command still runs (Codex), or an empty string if it runs in the background.
 pub(crate) fn still_runs(text: &str) -> Option<String> {
     let head = clip(text, 400);
     if let Some((_, rest)) = head.split_once("Process running with session ID ") {
@@ -18,19 +18,19 @@ pub(crate) fn still_runs(text: &str) -> Option<String> {
     background.iter().any(|it| head.contains(it)).then(String::new)
 }
 
-/// How a command ended, if its answer tells. `silent`: an answer that is not marked as failed says nothing.
+/// How a command ended, if its output tells. `silent`: an output that is not marked as failed proves nothing.
 pub(crate) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Outcome> {
     let text = &*plain(output.text.as_str());
     let stopped = |it: &str| it.contains("[Request interrupted") || it.contains("User aborted the command");
     if output.cleared || stopped(clip(text, 200)) {
         return None;
     }
-    // Codex: a hook refused it.
+    // A hook of Codex refused it.
     if text.starts_with("Command blocked by PreToolUse hook: ") {
         return Some(Outcome { ok: false, exit: None, passed: None, failed: None });
     }
     let start = clip(text, 400);
-    // What Codex says of the run itself is not the command's.
+    // Codex's header about the run is not the command's output.
     let head = start.find("\nOutput:\n");
     let own = head.map_or(text, |it| &text[it + "\nOutput:\n".len()..]);
     let end = ending(text, 3_000);
@@ -54,13 +54,13 @@ pub(crate) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Ou
         || command.contains(['|', ';'])
             && !command.contains("||")
             && ending(end, 1_000).lines().any(counts_problems);
-    // Codex's code mode says that its script ended, not how the command in it did.
+    // Codex's code mode reports that its script ended, not how the command in it did.
     if exit.is_none() && text.starts_with("Script completed") && failed.or(passed).is_none() && !piped {
         return None;
     }
     let ok = match exit {
         Some(code) => code == 0,
-        // Where no exit code is told, the three ways in which programs end that say so themselves.
+        // Without an exit code, look for the ways in which programs themselves tell a failure.
         None => {
             let refused = own.trim().lines().count() < 3 && own.trim().lines().any(refuses);
             !output.failed
@@ -73,7 +73,7 @@ pub(crate) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Ou
     if exit.is_none_or(|it| it == 0) && (filtered(command) || asks(end)) && failed.is_none() && !piped {
         return None;
     }
-    // Of what stands on lines of their own, the exit code is the last one's.
+    // Of commands on separate lines, only the last one's exit code is known.
     let unclear = command.trim().contains('\n')
         && !command.contains("<<")
         && signature(own).is_some_and(|it| says_error(&it));
@@ -117,7 +117,7 @@ fn counts_problems(line: &str) -> bool {
         || cues::COUNTED_AS_PROBLEM.iter().any(|it| line.starts_with(it))
 }
 
-/// Whether a line is an error of Go's compiler: `a.go:7:2: undefined: dial`.
+/// Whether a line is an error of the Go compiler: `a.go:7:2: undefined: dial`.
 fn is_go_error(line: &str) -> bool {
     let Some((_, place)) = line.split_once(".go:") else { return false };
     let told = place.trim_start_matches(|it: char| it.is_ascii_digit() || it == ':');
@@ -126,7 +126,7 @@ fn is_go_error(line: &str) -> bool {
     place.len() - told.len() > 3 && (imported || cues::GO_ERRORS.iter().any(|it| told.starts_with(it)))
 }
 
-/// Whether a package failed and was not tested again with success (Go): `FAIL\texample.org/a\t0.7s`.
+/// Whether a Go package failed and did not pass later: `FAIL\texample.org/a\t0.7s`.
 fn leaves_package_failed(text: &str) -> bool {
     let mut failed = HashSet::new();
     for line in text.lines() {
@@ -143,14 +143,14 @@ fn leaves_package_failed(text: &str) -> bool {
     !failed.is_empty()
 }
 
-/// Whether Node.js ended with an exception: a blank line and its version are the last that it prints.
+/// Whether Node.js ended with an exception: its version, after a blank line, is the last that it prints.
 fn crashed(text: &str) -> bool {
     text.trim_end()
         .rsplit_once("\n\n")
         .is_some_and(|it| it.1.starts_with("Node.js v") && !it.1.contains('\n'))
 }
 
-/// The exit code that a command prints of its own accord: `make; echo "EXIT=$?"`.
+/// The exit code that a command itself prints: `make; echo "EXIT=$?"`.
 fn printed_code(command: &str, text: &str) -> Option<i64> {
     if !command.contains("$?") && !command.contains("PIPESTATUS") {
         return None;
@@ -167,19 +167,19 @@ fn printed_code(command: &str, text: &str) -> Option<i64> {
     codes.iter().copied().find(|it| *it != 0).or_else(|| codes.first().copied())
 }
 
-/// Whether a command prints stored text: errors in its output may be that text's.
+/// Whether a command prints stored text: errors in its output may be part of that.
 fn shows_contents(command: &str) -> bool {
     let shows = |part: &str| cues::SHOWING.iter().any(|it| part.trim_start().starts_with(it));
     command.contains("Get-Content ") || command.split(['&', ';', '|', '\n', '(']).any(shows)
 }
 
-/// Whether a line says that the program or module does not exist.
+/// Whether a line says that a program or module does not exist.
 fn refuses(line: &str) -> bool {
     line.contains(": No module named ") || line.ends_with(": command not found")
 }
 
-/// Whether a program says with its first or last line that it did not do what it was asked to. A task runner (mise)
-/// puts the task in brackets before what it says.
+/// Whether a program's first or last line says that it did not do what it was asked to. A task runner (mise)
+/// puts the task's name in brackets in front.
 fn dies(line: &str) -> bool {
     line.starts_with("fatal: ")
         || line.starts_with("error: ")
@@ -189,24 +189,24 @@ fn dies(line: &str) -> bool {
         || line.starts_with('[') && line.trim_end().ends_with("] ERROR task failed")
 }
 
-/// Whether a text ends where a program waits for a yes or no, and nobody answers.
+/// Whether a text ends with a yes/no question that nobody answers.
 fn asks(text: &str) -> bool {
     let last = text.trim_end().lines().last().unwrap_or_default();
     let choice = ["(y/n)", "[y/n]"].iter().any(|it| last.to_lowercase().contains(&format!("? {it}")));
     choice || last.ends_with("Yes / ○ No") || last.ends_with("Yes / ● No")
 }
 
-/// Whether a filter at the end of a pipe decides what its end says: `make | grep error` ends well when there are errors.
-/// `head` and `tail` after it say nothing either.
+/// Whether a filter decides the exit code of a pipe: `make | grep error` succeeds if there are errors. `head`
+/// and `tail` after it do not change that.
 fn filtered(command: &str) -> bool {
-    // A pattern may have a bar or a semicolon, too, but then without a space.
+    // A pattern may contain `|` or `;`, too, but without a space after it.
     let stages = command.rsplit("| ").flat_map(|it| it.rsplit("; "));
     let mut stages = stages.map(|it| it.split_whitespace().next().unwrap_or_default());
     command.contains('|')
         && stages.find(|it| !["head", "tail"].contains(it)).is_some_and(|it| cues::FILTERS.contains(&it))
 }
 
-/// The exit code in an answer.
+/// The exit code that an output tells.
 fn exit_code(text: &str) -> Option<i64> {
     cues::EXIT_CODES.iter().find_map(|phrase| {
         let (_, rest) = text.split_once(phrase)?;
@@ -216,8 +216,8 @@ fn exit_code(text: &str) -> Option<i64> {
     })
 }
 
-/// The sums of the lines that Cargo prints for several test programs, and of those that one run after another prints
-/// (vitest, jest, Node.js); a run that is filtered twice counts once.
+/// Passed and failed tests, summed over the result lines of several test programs (Cargo) or of consecutive
+/// runs (vitest, jest, Node.js). The same line twice in a row counts once.
 fn sums(text: &str) -> Option<(Option<u64>, Option<u64>)> {
     let lines = text.lines().map(str::trim);
     let totals = |it: &&str| it.starts_with("Tests ") || it.starts_with("Tests:") || is_total(it);
@@ -232,7 +232,7 @@ fn sums(text: &str) -> Option<(Option<u64>, Option<u64>)> {
     (each.len() > 1).then(|| (sum(|it| it.0), sum(|it| it.1)))
 }
 
-/// Numbers of passed and failed tests in the last line that counts them.
+/// Numbers of passed and failed tests in the last lines that count them.
 pub(crate) fn counts(text: &str) -> (Option<u64>, Option<u64>) {
     let (mut passed, mut failed) = (None, None);
     for line in text.lines().rev().take(40) {
@@ -244,7 +244,7 @@ pub(crate) fn counts(text: &str) -> (Option<u64>, Option<u64>) {
             .split(|c: char| !(c.is_alphanumeric() || "#.".contains(c)))
             .filter(|it| !it.is_empty())
             .collect();
-        // `Passed: 4  Failed: 0` names first what it counts.
+        // `Passed: 4  Failed: 0` has the label before the number.
         let number_behind = |label: &&str| {
             lower
                 .split_once(*label)
@@ -269,7 +269,7 @@ pub(crate) fn counts(text: &str) -> (Option<u64>, Option<u64>) {
     (passed, failed)
 }
 
-/// Whether a line is a count of Node.js' test runner: `ℹ pass 4`.
+/// Whether a line is a total of the Node.js test runner: `ℹ pass 4`.
 fn is_total(line: &str) -> bool {
     let words: Vec<&str> = line.split_whitespace().collect();
     matches!(words[..], ["ℹ" | "#", "pass" | "fail", _])

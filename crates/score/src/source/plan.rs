@@ -1,4 +1,4 @@
-//! The plan: what tools set, what lists print, what a checklist says.
+//! The plan, as tools set it, as lists print it, or as a checklist has it.
 
 use std::collections::HashMap;
 
@@ -11,11 +11,11 @@ use history::{Call, History, Kind, Role};
 #[derive(Default)]
 pub(super) struct Plan {
     items: Vec<Item>,
-    /// Where an item with an id stands in `items`; of several the first.
+    /// Index in `items` by id; if an id repeats, of the first.
     places: HashMap<String, usize>,
     /// The message that last set the plan as a whole.
     planned_at: Option<usize>,
-    /// By id: the message that last set an item.
+    /// The message that last set an item, by its id.
     list_at: HashMap<String, usize>,
 }
 
@@ -27,7 +27,7 @@ struct Item {
 }
 
 impl Plan {
-    /// Closes steps whose file the model calls done in prose, without updating its list.
+    /// Closes steps whose file the model calls done in a remark, without updating its list.
     pub(super) fn close_in_passing(&mut self, text: &str) {
         /// Maximum bytes of a remark; longer texts are reports.
         const SHORT: usize = 600;
@@ -145,7 +145,7 @@ impl Plan {
         }
     }
 
-    /// Steps that are done, and open under no other id.
+    /// Steps that are done, and not open under another id.
     pub(super) fn finished(&self) -> Vec<String> {
         let open = |text: &str| self.items.iter().any(|it| it.open && it.text == text);
         self.items.iter().filter(|it| !it.open && !open(&it.text)).map(|it| it.text.clone()).collect()

@@ -9,9 +9,9 @@ use crate::probe::{Class, Fact, Polarity, Probe};
 use crate::text::{Row, Sentence, Shape, Word, clip, content, is_dense, rows, sentences, unquoted, words};
 use history::{History, Kind};
 
-/// Rules of the prompts, and of what earlier summaries give as the user's.
+/// Rules in prompts, and in what earlier summaries attribute to the user.
 pub(crate) fn probes(source: &History) -> Vec<Probe> {
-    // By normal text: probes, in order of first appearance.
+    // The rules by their text, and their order of first appearance.
     let mut order: Vec<String> = Vec::new();
     let mut found: HashMap<String, (Vec<usize>, Polarity)> = HashMap::new();
     for (number, message) in source.messages().iter().enumerate() {
@@ -34,7 +34,7 @@ pub(crate) fn probes(source: &History) -> Vec<Probe> {
             }
         }
     }
-    // An order that a later one turns around is no order any more.
+    // A rule that a later one reverses no longer holds.
     let mut latest: BTreeMap<Vec<String>, (usize, Polarity)> = BTreeMap::new();
     let tokens = |text: &str| {
         let mut all = content(text);
@@ -60,10 +60,10 @@ pub(crate) fn probes(source: &History) -> Vec<Probe> {
     out
 }
 
-/// Maximum rules of an attached document that count; with more, it describes something.
+/// Maximum number of rules in an attached document that are read; one with more only describes something.
 const MOST_ATTACHED: usize = 8;
 
-/// Whether a text has a page of a forum or mailing list in it: most posts say only how long ago they were written.
+/// Whether a text contains a page of a forum or mailing list: several lines like `3 days ago`.
 fn has_page(text: &str) -> bool {
     const POSTS: usize = 5;
     let aged = |line: &&str| {
@@ -73,10 +73,10 @@ fn has_page(text: &str) -> bool {
     text.lines().filter(aged).nth(POSTS - 1).is_some()
 }
 
-/// Byte offset of an attached document: the first heading after a colon, after "below" or after `---`; or a page, behind
-/// the first paragraph.
+/// Byte offset of an attached document: of the first heading after a colon, after "below" or after `---`; or,
+/// if a page was pasted, of the first blank line.
 fn attached(text: &str) -> usize {
-    // What a harness tells every model binds, however long it is.
+    // What a harness tells every model is binding, however long it is.
     let head = clip(text, 600).to_lowercase();
     if ["you are a", "your name is", "we are currently", "we're currently", "the following issue"]
         .iter()
@@ -152,12 +152,12 @@ fn gives_rules(rows: &[Row], row: &Row) -> bool {
     let labels =
         || row.labels.iter().flatten().filter_map(|it| rows.get(*it)).map(|it| it.text.to_lowercase());
     let labelled = labels().any(|it| cues::RULE_LABELS.iter().any(|word| it.contains(word)));
-    // Under such a heading stands what tools did and printed, whatever it says of the user.
+    // Such labels head what tools did and printed, even if that mentions the user.
     let seen = labels().any(|it| cues::SEEN_LABELS.contains(&it.trim_matches(['#', '*', ':', ' '])));
     labelled || !seen && of_the_user(&[], row) && row.text.contains(['"', '“', '「'])
 }
 
-/// A text without its quotation marks: where the user is quoted, what the quotation says is what the user says.
+/// A text without its quotation marks: where the user is quoted, the quotation is what the user says.
 pub(crate) fn dequoted(text: &str) -> String {
     text.replace(['"', '“', '”', '「', '」'], " ").trim().to_string()
 }
@@ -169,10 +169,10 @@ pub(crate) fn names_rules(label: &str) -> bool {
         && (polarity(label).is_some() || cues::RULE_HEADINGS.iter().any(|it| lower.contains(it)))
 }
 
-/// A cue of obligation in its words.
+/// A cue of obligation, with its words.
 type Parts = (Vec<&'static str>, &'static Cue);
 
-/// Which way the cues of obligation in a sentence point, if there are any.
+/// The polarity of the cues of obligation in a sentence, if there are any.
 pub(crate) fn polarity(sentence: &str) -> Option<Polarity> {
     static BY_FIRST: LazyLock<HashMap<&'static str, Vec<Parts>>> = LazyLock::new(|| {
         let mut map: HashMap<_, Vec<_>> = HashMap::new();
@@ -231,7 +231,7 @@ pub(crate) fn polarity(sentence: &str) -> Option<Polarity> {
     if text.contains(is_dense) {
         let dense = || cues::OBLIGATION.iter().filter(|it| it.words.contains(is_dense));
         let mut rest = text.clone();
-        // Longest first, each taken out, so that 不必須 is not also 必須.
+        // Longest first, each removed, so that 不必須 does not also match 必須.
         let mut found: Vec<&Cue> = dense().filter(|it| rest.contains(it.words)).collect();
         found.sort_by_key(|it| std::cmp::Reverse(it.words.len()));
         for cue in found {
@@ -254,7 +254,7 @@ pub(crate) fn polarity(sentence: &str) -> Option<Polarity> {
     }
 }
 
-/// "No console logs!": up to four words after a `no` that opens a clause, and no verb of a report among them.
+/// "No console logs!": up to four words after a `no` that opens a clause, none of which marks a report.
 fn bans_briefly(text: &str, all: &[Word<'_>]) -> bool {
     const REPORTS: [&str; 26] = [
         "is", "are", "was", "were", "applied", "found", "idea", "problem", "problems", "worries", "more",
@@ -270,7 +270,7 @@ fn bans_briefly(text: &str, all: &[Word<'_>]) -> bool {
     })
 }
 
-/// Whether a sentence, said by the user, is a rule.
+/// The polarity of a user's sentence, if it is a rule.
 fn rule(sentence: &Sentence) -> Option<Polarity> {
     let lower = sentence.text.replace('’', "'").to_lowercase();
     if cues::NOT_A_RULE.iter().any(|it| has_phrase(&lower, it)) || is_question(sentence, &lower) {

@@ -1,4 +1,4 @@
-//! Facts of what was said: rules and decisions (each in its file), approaches given up, the goal, the last request.
+//! Facts about what was said: rules, decisions (each in its file), approaches given up, goal, last request.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -8,7 +8,7 @@ use crate::probe::{Class, Fact, Probe};
 use crate::text::{Row, Sentence, Shape, clip, content, is_dense, is_function, normal, rows, sentences};
 use history::{History, Kind, Message, Role};
 
-/// Every sentence of the prompts, as [`sentences`] cuts them.
+/// Every sentence of the prompts, as [`sentences`] splits them.
 pub(crate) fn sentences_of_the_user(source: &History) -> HashSet<String> {
     let prompts = source.messages().iter().filter(|it| is_prompt(it) || it.kind == Kind::Summary);
     prompts.flat_map(|it| rows(&it.plain())).flat_map(|row| sentences(&row.text)).map(|it| it.text).collect()
@@ -21,12 +21,12 @@ pub(crate) fn is_prompt(message: &Message) -> bool {
 const TEAMMATE: &str = "<teammate-message ";
 const REVIEW: &str = "The following is the Codex agent history ";
 
-/// Whether a message of the lead of an agent team is for the client of a teammate.
+/// Whether a message from the lead of an agent team is meant for a teammate's client: it is JSON.
 fn is_notice(message: &str) -> bool {
     message.split_once('>').is_some_and(|it| it.1.trim_start().starts_with('{'))
 }
 
-/// What the lead of an agent team asks for, without what is for the client; any other text as it is.
+/// What the lead of an agent team asks for, without what is meant for the client; other texts are unchanged.
 fn without_notices(text: &str) -> String {
     if !text.trim_start().starts_with(TEAMMATE) {
         return text.to_owned();
@@ -35,7 +35,7 @@ fn without_notices(text: &str) -> String {
     asked.map(|it| it.1.split("</teammate-message>").next().unwrap_or_default()).collect()
 }
 
-/// What clients write in the user's name.
+/// Whether a client wrote a text in the user's name.
 fn is_noise(text: &str) -> bool {
     let text = text.trim_start();
     if text.starts_with(TEAMMATE) && text.split(TEAMMATE).skip(1).all(is_notice) {
@@ -70,13 +70,13 @@ pub(crate) fn is_question(sentence: &Sentence, lower: &str) -> bool {
         || cues::ASKING_ANYWHERE.iter().any(|it| lower.contains(it))
 }
 
-/// How many tokens of a text carry meaning; none of them may.
+/// Number of tokens that carry meaning; unlike [`content`], it may find none.
 pub(crate) fn weight(text: &str) -> usize {
     content(text).iter().filter(|it| !is_function(it)).count()
 }
 
-/// The own words of a message, part by part: what one part pastes does not end another. Of a transcript that was handed
-/// over an entry a part, `[12] assistant: …`, those of the user.
+/// The user's own words in a message, part by part: what is pasted in one part does not end another. If the
+/// parts are the entries of a transcript, `[12] assistant: …`, only the user's.
 pub(crate) fn own(message: &Message) -> String {
     let mut out = Vec::new();
     let mut others = false;
@@ -95,8 +95,8 @@ pub(crate) fn own(message: &Message) -> String {
     out.join("\n")
 }
 
-/// Whether a sentence is a question, with or without its mark. A question mark after Chinese particles often hides an
-/// order, but nobody can tell.
+/// Whether a sentence is a question, with or without a question mark. With the Chinese particle 吧, it is
+/// often an order, so it does not count.
 pub(crate) fn asks(sentence: &Sentence) -> bool {
     let lower = sentence.text.replace('’', "'").to_lowercase();
     is_question(sentence, &lower) && !lower.contains("吧")
@@ -107,9 +107,9 @@ pub(crate) fn undecided(sentence: &Sentence) -> bool {
     cues::NOT_A_DECISION.iter().any(|it| lower.contains(it))
 }
 
-/// Whether `cue` stands in `lower` as whole words; anywhere if it is dense.
+/// Whether `lower` contains `cue` as whole words; anywhere if that is dense script.
 pub(crate) fn has_phrase(lower: &str, cue: &str) -> bool {
-    // Most do not stand there at all, which is found out faster.
+    // Most cues do not occur at all, which is faster to find out.
     lower.contains(cue)
         && lower.match_indices(cue).any(|(at, _)| {
             let before = lower[..at].chars().next_back();
@@ -120,7 +120,7 @@ pub(crate) fn has_phrase(lower: &str, cue: &str) -> bool {
         })
 }
 
-/// Sentences that say that something was tried and left, and why.
+/// Sentences that say that something was tried and given up, and why.
 pub(crate) fn given_up(source: &History, out: &mut Vec<Probe>) {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for (number, message) in source.messages().iter().enumerate() {
@@ -151,14 +151,14 @@ pub(crate) fn given_up(source: &History, out: &mut Vec<Probe>) {
     );
 }
 
-/// Goal, last request, and the question left open.
+/// The goal, the last request, and the question left open.
 pub(crate) fn ends(source: &History, out: &mut Vec<Probe>) {
     let messages = source.messages();
     let request = |message: &Message| -> Option<String> {
         if !is_prompt(message) {
             return None;
         }
-        // What Codex asks its reviewer stands before the transcript.
+        // Codex's request to its reviewer stands before the transcript.
         let several = message.texts().count() > 2;
         let review = message.texts().next().filter(|it| several && it.as_str().starts_with(REVIEW));
         let own = review.map_or_else(|| normal(&own(message)), |it| normal(it.as_str()));
@@ -179,7 +179,7 @@ pub(crate) fn ends(source: &History, out: &mut Vec<Probe>) {
         .filter(|(at, _)| first.as_ref().is_none_or(|it| it.0 > *at))
         .and_then(|(at, it)| Some((at, told_goal(it)?)));
     if let Some((number, text)) = told.or(first) {
-        // What the first sentences ask for; the rest of a long first prompt is its detail.
+        // The goal is what the first sentences ask for; the rest of a long first prompt is detail.
         let mut goal = String::new();
         for sentence in sentences(&text) {
             if goal.chars().count() >= 160

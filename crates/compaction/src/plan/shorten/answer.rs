@@ -1,5 +1,5 @@
-//! The model's answer to the last request: where a session ends with it, it stays, at least its beginning, headings and
-//! end. A request that stands last alone would be done again.
+//! The model's answer to the last request. If a session ends with it, at least its beginning, headings and
+//! end are kept: a model that sees the request alone would carry it out again.
 
 use crate::plan::draft::{Draft, Segment, boundary_to, is_head, number, total_of};
 use crate::plan::outputs::{ends, thousands};
@@ -9,7 +9,7 @@ use std::ops::Range;
 /// Tokens below which nothing readable is left of an answer.
 pub(in crate::plan) const MIN_TOKENS: u64 = 50;
 
-/// The position of the unit that ends the history with the model's words and calls nothing.
+/// Position of the last unit, if it is text of the model without any call.
 pub(in crate::plan) fn position(draft: &Draft<'_>) -> Option<usize> {
     let said = |it: &Segment| draft.message(it).is_some_and(|it| !is_head(it));
     let last = draft.items.iter().rposition(said)?;
@@ -23,7 +23,7 @@ pub(in crate::plan) fn position(draft: &Draft<'_>) -> Option<usize> {
     (answers && draft.message(&draft.items[last]).is_some_and(says)).then_some(start)
 }
 
-/// Cuts the answer at `start` to `room` tokens, together with what stands behind it. Whether that was possible.
+/// Cuts the answer at `start` so that it and what follows fit into `room` tokens. Returns whether it could.
 pub(in crate::plan) fn shorten(draft: &mut Draft<'_>, start: usize, room: u64) -> bool {
     let is_head = |it: &Segment| draft.message(it).is_some_and(is_head);
     let end = draft.items[start..].iter().position(is_head).map_or(draft.items.len(), |it| start + it);
@@ -35,7 +35,7 @@ pub(in crate::plan) fn shorten(draft: &mut Draft<'_>, start: usize, room: u64) -
     let recall = draft.request.recall.replace("{handle}", &handle);
     let size = draft.counter.text(&Text::new(plain.as_str()));
     let mut keep = (plain.chars().count() as u64 * room / size.max(1)) as usize;
-    // The characters that stay may be dearer than the average: give way until it fits.
+    // The kept characters may cost more tokens than the average, so shrink until it fits.
     for _ in 0..8 {
         let text = abridged(&plain, keep, &recall);
         let made = Message::text(Role::Assistant, Kind::Said, text.as_str());
@@ -56,8 +56,8 @@ pub(in crate::plan) fn shorten(draft: &mut Draft<'_>, start: usize, room: u64) -
     false
 }
 
-/// The beginning and end of a text, `keep` characters in all, whole lines where that is possible; between them a note
-/// and the headings of what was left out, as far as a quarter of `keep` goes.
+/// The beginning and end of a text, `keep` characters in all, whole lines where possible; between them a note
+/// and the headings of the omitted part, which take at most a quarter of `keep`.
 fn abridged(text: &str, keep: usize, recall: &str) -> String {
     let most = keep / 4;
     let listed = |first: &str, last: &str| -> String {
@@ -71,7 +71,7 @@ fn abridged(text: &str, keep: usize, recall: &str) -> String {
         out
     };
     let Some((first, last)) = sides(text, keep - most) else { return text.to_owned() };
-    // What the headings leave goes back to both ends.
+    // Characters that the headings do not use go to both ends.
     let taken = listed(first, last).chars().count();
     let Some((first, last)) = sides(text, keep - taken) else { return text.to_owned() };
     let omitted = thousands(text[first.len()..text.len() - last.len()].chars().count() as u64);
@@ -79,7 +79,7 @@ fn abridged(text: &str, keep: usize, recall: &str) -> String {
     format!("{first}\n[… {omitted} characters left out; whole: {recall}]\n{headings}{last}")
 }
 
-/// Both ends of a text, `keep` characters in all, without lines that are cut.
+/// Both ends of a text, at most `keep` characters in all, without cut lines where possible.
 fn sides(text: &str, keep: usize) -> Option<(&str, &str)> {
     let (first, last, _) = ends(text, keep, 0.4)?;
     let first = first.rfind('\n').filter(|at| *at > first.len() / 2).map_or(first, |at| &first[..at]);
@@ -160,7 +160,7 @@ pub(in crate::plan) mod tests {
             (Role::User, Kind::Said),
             (Role::Assistant, Kind::Said),
         ];
-        // More than the summary leaves by itself.
+        // Longer than what the summary's usual share would leave.
         let whole = "It has one flue. ".repeat(60);
         let short = compacted(&session(&whole), 1_000);
         assert_eq!(kinds(&short), said);

@@ -1,4 +1,4 @@
-//! What is asked: as much of the transcript as fits, in the place that the dialogue has come to.
+//! Builds the request of a dialogue's current stage, with as much of the transcript as fits.
 
 use super::{Dialogue, Fault, GaveUp, InputReduction, MIN_INPUT, SAFE_PERCENT, Stage, SummaryRequest};
 use crate::summary::model::{ModelRequest, Speaker, Turn};
@@ -8,16 +8,16 @@ use crate::summary::render::{self, Excerpt, Position};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AfterAnswer {
-    /// It is the summary.
+    /// The answer is the summary.
     Final,
-    /// It is notes; the next part begins there.
+    /// The answer is notes on a chunk; the next chunk begins at `at`.
     Chunk { at: Position, end: bool },
-    /// Number of notes at the front that it stands for.
+    /// The answer replaces this many notes at the front.
     Folded(usize),
 }
 
 impl Dialogue {
-    /// The present ask, and for chunks and folds what follows when it is answered.
+    /// The request of the current stage, and what follows its answer.
     pub(super) fn ask(&self, request: &SummaryRequest<'_>) -> Result<(ModelRequest, AfterAnswer), GaveUp> {
         match &self.stage {
             Stage::Whole => Ok(match self.whole(request) {
@@ -100,7 +100,7 @@ impl Dialogue {
         ModelRequest { system, turns, prefix: prefix.cloned(), max_output: self.answer(request) }
     }
 
-    /// The same again with what was wrong; without the transcript where only the length was, or where it would not fit.
+    /// Asks again, naming the faults; without the transcript if it does not fit or only the length was wrong.
     fn repair(
         &self,
         request: &SummaryRequest<'_>,
@@ -146,7 +146,7 @@ impl Dialogue {
         ask
     }
 
-    /// The facts of the region as an excerpt: all that a model is shown which remembers the conversation itself.
+    /// The facts of the region as an excerpt: enough for a host, whose model remembers the conversation.
     fn facts(&self, request: &SummaryRequest<'_>) -> Vec<Excerpt> {
         let ask = offline::OfflineRequest {
             region: request.region.clone(),
@@ -162,7 +162,7 @@ impl Dialogue {
         };
         let text = offline::write(request.history, request.ledger, &ask, request.count);
         let prompts_only: Vec<Excerpt> = request.excerpts.iter().filter(|it| it.prompt).cloned().collect();
-        // What the ledger quotes was read before masking.
+        // The ledger quotes the session unmasked.
         let text = history::secrets::Redactor::default().redact(&text);
         if text.is_empty() {
             prompts_only
@@ -171,7 +171,7 @@ impl Dialogue {
         }
     }
 
-    /// The excerpts of the present reduction, if they fit.
+    /// The excerpts at the current reduction, if they fit.
     pub(super) fn whole(&self, request: &SummaryRequest<'_>) -> Option<Vec<Excerpt>> {
         let size = Self::size(request);
         let room = self.room(request).unwrap_or(u64::MAX);
@@ -200,7 +200,7 @@ impl Dialogue {
         (all(&excerpts) <= room).then_some(excerpts)
     }
 
-    /// What chunks are made of: outputs cut, or an output alone would be many of them.
+    /// The excerpts that chunks are made of, with outputs cut: a single whole output could fill many chunks.
     fn cut(request: &SummaryRequest<'_>) -> Vec<Excerpt> {
         let cut = request
             .reductions
@@ -229,19 +229,19 @@ impl Dialogue {
         Some(most.saturating_sub((request.count)(&frame)).max(MIN_INPUT / 2))
     }
 
-    /// Tokens that the model may answer.
+    /// Maximum output tokens of a request.
     pub(super) fn answer(&self, request: &SummaryRequest<'_>) -> u64 {
-        // Our count is not the model's, and cut-off answers are useless.
+        // Half as much again: our count differs from the model's, and a cut-off answer is useless.
         (request.max_tokens.saturating_mul(3) / 2).saturating_add(request.thinking)
     }
 
-    /// Tokens that the notes on a part may have: several must fit into one request to be folded.
+    /// Maximum tokens of the notes on a chunk: several must fit into one request to be merged.
     pub(super) fn note_size(&self, request: &SummaryRequest<'_>) -> u64 {
         self.room(request).map_or(request.max_tokens, |it| request.max_tokens.min(it / 4)).max(40)
     }
 
     fn size<'m>(request: &'m SummaryRequest<'_>) -> impl Fn(&Excerpt) -> u64 + 'm {
-        // The line in front: fence, number, speaker.
+        // 12 tokens for the line in front: fence, number, speaker.
         |it| (request.count)(&it.text) + 12
     }
 
@@ -290,7 +290,7 @@ fn note(number: usize, text: &str) -> Excerpt {
     }
 }
 
-/// How many notes of the front are merged: all if they fit, else as many as do, but at least two.
+/// Number of notes at the front to merge: all if they fit, otherwise as many as do, but at least two.
 fn front(notes: &[String], room: u64, request: &SummaryRequest<'_>) -> usize {
     let mut used = 0;
     for (index, it) in notes.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! What stands in a summary and has no source: words put in the user's mouth, orders that speak to the model, success
-//! that no result shows, paths that do not exist. Pure.
+//! Statements of a summary that have no source: words attributed to the user, orders addressed to the model,
+//! successes that no result shows, paths that do not exist. Pure.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use history::{History, Kind, Message, Part, Role};
 
 struct Passage {
     keys: BTreeSet<String>,
-    /// Each clause: what it is about, whether it says no, its actions.
+    /// Of each clause: its keys, its number of negations, its actions.
     clauses: Vec<(BTreeSet<String>, usize, BTreeSet<&'static str>)>,
 }
 
@@ -27,12 +27,12 @@ impl Passage {
     }
 }
 
-/// How often a text says no.
+/// Number of negations in a text.
 pub(in crate::summary) fn negations(text: &str) -> usize {
     WORDS.as_ref().map_or(0, |it| it.no.find_iter(text).count())
 }
 
-/// Whether a clause only says when another holds.
+/// Whether a clause only states a condition: `until it is done`.
 fn is_condition(clause: &str) -> bool {
     static CONDITION: AsciiFirstRegex = AsciiFirstRegex::new(
         r"(?i)^(?:until|unless|while|as long as|before|once|if|when|solange|bis|bevor|wenn|falls|sobald)\b",
@@ -44,8 +44,8 @@ fn is_condition(clause: &str) -> bool {
 static DOUBLE: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?i)\b(?:without|unless|ohne|sans|sin|except|only)\b|未经|没有|除非");
 
-/// Whether two sentences point the same way: both say no, or neither does. Where one has a "without" in it, two
-/// negations may be one yes, so they are counted.
+/// Whether two sentences point the same way: both negate, or neither does. If both have a word such as
+/// "without", two negations may cancel out, so that their number decides.
 pub(in crate::summary) fn alike(one: &str, other: &str) -> bool {
     let (a, b) = (negations(one), negations(other));
     if a.max(b) > 1 && DOUBLE.is_match(one) && DOUBLE.is_match(other) {
@@ -55,12 +55,12 @@ pub(in crate::summary) fn alike(one: &str, other: &str) -> bool {
     }
 }
 
-/// Whether a text allows something, or says that something need not be.
+/// Whether a text allows something, or says that it is optional.
 fn permits(text: &str) -> bool {
     lexicon::any(|it| &it.permit, text) && negations(text) == 0
 }
 
-/// Whether a clause rules something, rather than saying why.
+/// Whether a clause states a rule, rather than its reason.
 fn is_rule(clause: &str) -> bool {
     negations(clause) > 0
         || lexicon::any(|it| &it.permit, clause)
@@ -73,26 +73,26 @@ fn is_rule(clause: &str) -> bool {
         }
 }
 
-/// Whether a line says of a rule what the rule says, if it speaks of the same: it neither allows what is forbidden or
-/// leaves what is required to anybody's choice, nor points the other way.
+/// Whether a line about the same subject as a rule agrees with it. A line that permits something agrees only
+/// with a rule that does; otherwise both must point the same way.
 pub(in crate::summary) fn agrees(rule: &str, line: &str) -> bool {
     if permits(line) { permits(rule) } else { alike(rule, line) }
 }
 
-/// Of what two texts must have in common to speak of the same, the least.
+/// Minimum overlap of two texts about the same subject.
 pub(in crate::summary) const NEAR: f64 = 0.35;
 
-/// Everything that a summary may rest on.
+/// Everything that a summary may be based on.
 pub struct Sources<'a> {
     history: &'a History,
     ledger: &'a Ledger,
-    /// What the user wrote or answered, and what an earlier record says of it.
+    /// What the user wrote or answered, and what earlier summaries say.
     user: Vec<Passage>,
-    /// What the client set down as instructions.
+    /// Instructions that the client set.
     context: Vec<Passage>,
     /// What the model said, and its plan.
     model: Vec<Passage>,
-    /// What an earlier record and the user say, as text.
+    /// The text of the user's messages and of earlier summaries.
     told: String,
 }
 
@@ -125,7 +125,7 @@ impl<'a> Sources<'a> {
             }
             match (message.role, message.kind) {
                 (Role::User, Kind::Said) | (_, Kind::Summary) => {
-                    // An earlier record has many lines that stand for themselves.
+                    // An earlier summary has many lines that do not depend on each other.
                     out.user.extend(paragraphs(&text).map(Passage::of));
                     out.told.push_str(&flat(&text));
                     out.told.push('\n');
@@ -152,9 +152,9 @@ impl<'a> Sources<'a> {
         out
     }
 
-    /// Why a sentence has no source, if it has none.
+    /// Why a sentence has no source; `None` if it has one.
     pub fn unfounded(&self, sentence: &str, place: ClaimPlace) -> Option<Unfounded> {
-        // The user's own words need no other source.
+        // Quotations of the user need no other source.
         let mut rest = sentence.to_owned();
         for quote in quotes(sentence) {
             if self.told.contains(&flat(quote)) {
@@ -190,7 +190,7 @@ impl<'a> Sources<'a> {
         };
         let opposed = match place {
             ClaimPlace::Rules => self.contradicts(sentence) || self.opposes(sentence),
-            // A goal says no to what the user says is the case: "it crashes", "it is not to crash".
+            // A goal may negate what the user observed: "it crashes" becomes "it must not crash".
             ClaimPlace::Tasks => negations(sentence) == 0 && self.contradicts(sentence),
             ClaimPlace::Report => false,
         };
@@ -206,7 +206,7 @@ impl<'a> Sources<'a> {
         None
     }
 
-    /// Whether the user or the client speaks of it, with more than one word in common.
+    /// Whether the user or the client speaks of the same subject, with more than one word in common.
     fn tells(&self, sentence: &str) -> bool {
         let mine = keys(sentence);
         let least = if mine.len() > 1 { 2 } else { 1 };
@@ -216,12 +216,12 @@ impl<'a> Sources<'a> {
             || close(sentence, &[&self.user, &self.context], 1.1, 0.5)
     }
 
-    /// Whether it turns a rule of the ledger into its opposite, and repeats none.
+    /// Whether a sentence reverses a rule of the ledger, and repeats none.
     fn opposes(&self, sentence: &str) -> bool {
         let mine = keys(sentence);
         let (mut same, mut other) = (false, false);
         for fact in self.ledger.about(Topic::Constraints).chain(self.ledger.about(Topic::Directives)) {
-            // "Only the tool, never by hand" says two things: the one that is spoken of counts.
+            // "Only the tool, never by hand" has two clauses: the one that is nearer to the sentence counts.
             let near = |it: &str| overlap(&mine, &keys(it));
             let rules = clauses(&fact.text).filter(|it| is_rule(it));
             let part = rules.max_by(|a, b| near(a).total_cmp(&near(b))).filter(|it| near(it) >= 0.6);
@@ -236,8 +236,8 @@ impl<'a> Sources<'a> {
         other && !same
     }
 
-    /// Whether what should be a finding binds somebody, and nobody whose word counts said so: what only a tool's output
-    /// says is no order, no permission and no wish of the user's.
+    /// Whether a finding reads as an order, a permission or a wish that neither the user, the client nor the
+    /// model expressed: a tool's output alone cannot give any.
     fn binds(&self, sentence: &str) -> bool {
         let any = |list| lexicon::any(list, sentence);
         let allows = any(|it| &it.permit) && !actions(sentence).is_empty();
@@ -250,7 +250,7 @@ impl<'a> Sources<'a> {
         !supported(sentence, &pools) || !close(sentence, &pools, 0.5, 0.6)
     }
 
-    /// Whether it is a decision of the ledger: those may be the model's.
+    /// Whether it is a decision of the ledger or, if it names no actions, of the model.
     fn is_decided(&self, sentence: &str) -> bool {
         let keys = keys(sentence);
         let decided =
@@ -262,7 +262,7 @@ impl<'a> Sources<'a> {
     fn contradicts(&self, sentence: &str) -> bool {
         clauses(sentence).any(|clause| {
             let (mine, no) = (keys(clause), negations(clause) > 0);
-            // "Until it is done" and "while it is not" are the same.
+            // Conditions are skipped: "until it is done" and "while it is not" mean the same.
             if mine.len() < 2 || is_condition(clause) {
                 return false;
             }
@@ -278,10 +278,10 @@ impl<'a> Sources<'a> {
         })
     }
 
-    /// Whether every longer quotation stands somewhere in the conversation.
+    /// Whether every longer quotation is in the conversation.
     fn quotes_exist(&self, sentence: &str) -> bool {
         quotes(sentence).all(|quote| {
-            // Cut quotations are compared by their pieces.
+            // The pieces of a shortened quotation are looked for one by one.
             quote
                 .split(['…'])
                 .flat_map(|it| it.split("..."))
@@ -291,7 +291,7 @@ impl<'a> Sources<'a> {
         })
     }
 
-    /// Whether a text stands anywhere in the conversation, white space apart.
+    /// Whether a text occurs anywhere in the conversation, without the white space around it.
     pub fn has(&self, text: &str) -> bool {
         let text = text.trim();
         let finder = memmem::Finder::new(text.as_bytes());
@@ -331,7 +331,7 @@ impl<'a> Sources<'a> {
             let mut shown: Option<bool> = None;
             for fact in self.ledger.about(Topic::Commands).filter(|it| claim.command.is_match(&it.text)) {
                 if let Detail::Command { outcome, .. } = &fact.detail {
-                    // The last one that is known counts.
+                    // The last known outcome counts; a run of which none is known counts as success.
                     shown = outcome.ok.or(shown).or(Some(true));
                 }
             }
@@ -342,7 +342,7 @@ impl<'a> Sources<'a> {
         })
     }
 
-    /// Names without an ending are paths where the conversation knows a file of that name: `deploy/Dockerfile`.
+    /// Paths without an extension, if the ledger has a file of that name: `deploy/Dockerfile`.
     pub fn bare_paths<'t>(&self, text: &'t str) -> Vec<&'t str> {
         let part = |c: char| !(c.is_alphanumeric() || matches!(c, '/' | '_' | '.' | '-' | '@' | '~'));
         let known = |name: &str| {
@@ -353,7 +353,7 @@ impl<'a> Sources<'a> {
         words.filter(|it| it.rsplit('/').next().is_some_and(known)).collect()
     }
 
-    /// The path of the ledger that a misspelt one means: of the same name, or two letters away.
+    /// The path of the ledger that a misspelled one means: the only one of that name, or two letters away.
     pub fn nearest_path(&self, wrong: &str) -> Option<&str> {
         let name = |it: &str| it.rsplit('/').next().unwrap_or_default().to_owned();
         let files: Vec<&str> = self.ledger.about(Topic::Files).map(|it| it.text.as_str()).collect();
@@ -385,7 +385,7 @@ fn paragraphs(text: &str) -> impl Iterator<Item = &str> {
         .filter(|it| !it.trim().is_empty())
 }
 
-/// Whether pools have said what a sentence says: enough of what it is about, and every action with consequences in the
+/// Whether `pools` say what a sentence says: enough of its keys, and every action with consequences in the
 /// same direction.
 fn supported(sentence: &str, pools: &[&[Passage]]) -> bool {
     let bare = WORDS.as_ref().map_or_else(|| sentence.into(), |it| it.attributed.replace_all(sentence, " "));
@@ -397,7 +397,7 @@ fn supported(sentence: &str, pools: &[&[Passage]]) -> bool {
         let about = keys(clause);
         for action in actions(clause) {
             consequences |= !no;
-            // The action in the same direction, and of the same thing if one is named.
+            // The same action in the same direction and, if the clause names an object, about that.
             let said = all().any(|it| {
                 let aims = |theirs: &BTreeSet<String>| {
                     about.len() < 2
@@ -419,7 +419,7 @@ fn supported(sentence: &str, pools: &[&[Passage]]) -> bool {
     if consequences { close(&bare, pools, 0.34, 0.7) } else { close(&bare, pools, 0.3, 0.4) }
 }
 
-/// Whether pools speak of what a sentence speaks of. `one`, `any`: the minimum share of it in one passage, or anywhere.
+/// Whether `pools` have a sentence's keys. `one`: minimum share in one passage; `any`: in all of them.
 fn close(sentence: &str, pools: &[&[Passage]], one: f64, any: f64) -> bool {
     let mine = keys(sentence);
     let all = || pools.iter().flat_map(|it| it.iter());
@@ -428,14 +428,14 @@ fn close(sentence: &str, pools: &[&[Passage]], one: f64, any: f64) -> bool {
     best >= one || some as f64 / mine.len().max(1) as f64 >= any
 }
 
-/// Quotations of at least three words or eight signs.
+/// Quotations of at least eight characters, or four in the quotation marks of Chinese and Japanese.
 fn quotes(sentence: &str) -> impl Iterator<Item = &str> {
     static QUOTE: AsciiFirstRegex =
         AsciiFirstRegex::new("\"([^\"]{8,})\"|“([^”]{4,})”|„([^“”]{8,})[“”]|「([^」]{4,})」|«([^»]{8,})»");
     QUOTE.captures_iter(sentence).filter_map(|it| it.iter().skip(1).flatten().next().map(|it| it.as_str()))
 }
 
-/// Paths in a text: with a folder and an ending, or rooted, or a bare file name with an ending of code.
+/// Paths in a text: absolute ones (or from `~` or `.`) with any extension, others with a known extension.
 pub fn paths(text: &str) -> Vec<&str> {
     static PATH: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
         r"(?:~|\.{1,2})?(?:/[\p{L}\p{N}_.@+-]+)+\.[A-Za-z][A-Za-z0-9]{0,7}|[\p{L}\p{N}_.@+-]+(?:/[\p{L}\p{N}_.@+-]+)*\.",
@@ -443,7 +443,7 @@ pub fn paths(text: &str) -> Vec<&str> {
     ));
     let mut out: Vec<&str> = Vec::new();
     for it in PATH.find_iter(text) {
-        // Part of an address is no path.
+        // Part of a URL is not a path.
         if !text[..it.start()].ends_with([':', '/']) && !it.as_str().contains("//") {
             out.push(it.as_str());
         }
@@ -451,7 +451,7 @@ pub fn paths(text: &str) -> Vec<&str> {
     out
 }
 
-/// Edit distance; texts longer than 200 bytes are as far apart as they are long.
+/// Edit distance; if a text is longer than 200 bytes, the longer length instead.
 fn distance(one: &str, other: &str) -> usize {
     if one.len().max(other.len()) > 200 {
         return one.len().max(other.len());

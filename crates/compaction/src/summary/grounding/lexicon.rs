@@ -1,6 +1,6 @@
-//! What a sentence is about and which way it points, as far as that is possible without a model: its keys (words cut to
-//! their stems, pairs of signs), whether it says no, and the actions it names. The words are data
-//! (`lexicon.toml`). Pure.
+//! What a sentence is about and whether it affirms or negates, as far as that is possible without a model:
+//! its keys (word stems, or pairs of characters), its negations, and the actions that it names. The words are
+//! data (`lexicon.toml`). Pure.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::LazyLock;
@@ -8,16 +8,16 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde::Deserialize;
 
-/// Words of languages with and without spaces.
+/// Words of languages with spaces (`words`) and without (`signs`).
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WordList {
     words: Vec<String>,
     signs: Vec<String>,
-    /// In what others said, these stand for it too.
+    /// Vaguer words, which count only in sources.
     #[serde(default)]
     loose: Vec<String>,
-    /// Of a claim: what it is about, where it needs a word of success besides.
+    /// Of a claim: its subject, which counts only beside a word of success.
     #[serde(default)]
     subject: Vec<String>,
     #[serde(default)]
@@ -45,22 +45,22 @@ struct LexiconFile {
 
 pub struct Claim {
     pub said: Regex,
-    /// What it is about, where a word of success is in the sentence, too.
+    /// Its subject, which counts only if the sentence also has a word of success.
     pub subject: Option<Regex>,
-    /// The commands that may show it.
+    /// The commands that may prove it.
     pub command: Regex,
 }
 
-/// The lists, each one expression.
+/// The lists, each as one regex.
 pub struct Words {
-    /// Words that every text has; they say nothing of what it is about.
+    /// Words that occur in every text, and so do not tell what it is about.
     pub common: HashSet<String>,
     pub no: Regex,
-    /// Attributes it to the user.
+    /// Attributes something to the user.
     pub attributed: Regex,
     /// A wish, a condition, a plan.
     pub open: Regex,
-    /// Speaks to the model.
+    /// Addresses the model.
     pub order: Regex,
     pub permit: Regex,
     pub binding: Regex,
@@ -68,16 +68,16 @@ pub struct Words {
     pub authority: Regex,
     /// Begins with an imperative.
     pub imperative: Regex,
-    /// Says where it was read.
+    /// Names the source.
     pub cited: Regex,
     pub success: Regex,
     pub flawless: Regex,
-    /// Actions with consequences, and other words for them.
+    /// Actions with consequences: name, words, and vaguer words that count only in sources.
     pub actions: Vec<(String, Regex, Option<Regex>)>,
     pub claims: Vec<Claim>,
 }
 
-/// The words, read once. A test reads the file too, so that it is never without them.
+/// The words, parsed once. A test parses them too, so that this is never `None`.
 pub static WORDS: LazyLock<Option<Words>> = LazyLock::new(|| {
     let file: LexiconFile = toml::from_str(include_str!("lexicon.toml")).ok()?;
     let of = |it: &WordList| -> Option<Regex> {
@@ -121,13 +121,13 @@ pub static WORDS: LazyLock<Option<Words>> = LazyLock::new(|| {
     })
 });
 
-/// Words with spaces or without, anywhere.
+/// A regex of the words: ASCII ones at word boundaries, others anywhere.
 fn joined(words: &[String]) -> Result<Regex, regex::Error> {
     let one = |it: &String| if it.is_ascii() { format!(r"\b(?:{it})\b") } else { format!("(?:{it})") };
     Regex::new(&format!("(?i){}", words.iter().map(one).collect::<Vec<_>>().join("|")))
 }
 
-/// Whether a list has a word of the text.
+/// Whether a text has a word of a list.
 pub fn any(list: fn(&Words) -> &Regex, text: &str) -> bool {
     WORDS.as_ref().is_some_and(|it| list(it).is_match(text))
 }
@@ -137,7 +137,7 @@ pub fn actions(text: &str) -> BTreeSet<&'static str> {
     named(text, false)
 }
 
-/// The actions that a text may have named; for what is held against it, the doubt counts in its favour.
+/// The actions that a source may name, including by vaguer words: in doubt, a statement counts as supported.
 pub fn likely_actions(text: &str) -> BTreeSet<&'static str> {
     named(text, true)
 }
@@ -150,7 +150,7 @@ fn named(text: &str, loose: bool) -> BTreeSet<&'static str> {
     actions.filter(said).map(|it| it.0.as_str()).collect()
 }
 
-/// What a text is about: words as stems, numbers and names whole, pairs of signs where words have no spaces between.
+/// What a text is about: word stems, numbers and names, pairs of characters where words have no spaces.
 pub fn keys(text: &str) -> BTreeSet<String> {
     let mut out = BTreeSet::new();
     let (mut word, mut number) = (String::new(), String::new());
@@ -164,7 +164,7 @@ pub fn keys(text: &str) -> BTreeSet<String> {
             if let Some(before) = sign.filter(|it| !is_filler(*it) && !is_filler(c)) {
                 out.insert([before, c].iter().collect());
             }
-            // What is counted: 50 封.
+            // A number with its counter: `50封`.
             if !number.is_empty() {
                 number.push(c);
                 out.insert(std::mem::take(&mut number));
@@ -197,7 +197,7 @@ fn put(out: &mut BTreeSet<String>, word: &mut String) {
     if count < 2 || WORDS.as_ref().is_some_and(|it| it.common.contains(&word)) {
         return;
     }
-    // The first letters of a word are its stem, near enough for telling whether two sentences speak of the same.
+    // The first letters of a word serve as its stem, which is enough to compare subjects.
     let plain = word.chars().all(char::is_alphabetic);
     let key = if plain && count > 5 {
         word.chars().take(5).collect()
@@ -207,12 +207,12 @@ fn put(out: &mut BTreeSet<String>, word: &mut String) {
     out.insert(if key.is_empty() { word } else { key });
 }
 
-/// Signs of languages that put no spaces between words.
+/// Whether a character is Chinese, Japanese or Korean.
 fn is_sign(c: char) -> bool {
     matches!(u32::from(c), 0x3040..=0x30FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xAC00..=0xD7AF)
 }
 
-/// Signs that only join others, or only say no.
+/// Characters that only connect others, or only negate.
 fn is_filler(c: char) -> bool {
     "的了是在和与不要请把被都也就用户得勿能会该应必须任何对为而のをはがにでと".contains(c)
 }
@@ -222,13 +222,13 @@ pub fn share(some: &BTreeSet<String>, all: &BTreeSet<String>) -> f64 {
     if some.is_empty() { 0.0 } else { some.intersection(all).count() as f64 / some.len() as f64 }
 }
 
-/// How much two have in common, as a share of the shorter one; one word in common says nothing of longer ones.
+/// What two have in common, as a share of the smaller; a single key counts only if that has no other.
 pub fn overlap(one: &BTreeSet<String>, other: &BTreeSet<String>) -> f64 {
     let (shared, shorter) = (one.intersection(other).count(), one.len().min(other.len()));
     if shorter == 0 || (shared < 2 && shorter > 1) { 0.0 } else { shared as f64 / shorter as f64 }
 }
 
-/// The sentences of a text: cut at line breaks and at what ends a sentence, not within paths, numbers and code.
+/// The sentences of a text, split at line breaks and final punctuation, not within paths, numbers and code.
 pub fn sentences(text: &str) -> Vec<&str> {
     let mut out = Vec::new();
     let mut from = 0;
@@ -261,7 +261,7 @@ pub fn sentences(text: &str) -> Vec<&str> {
     out
 }
 
-/// The clauses of a sentence, cut at commas and colons: each may point another way.
+/// The clauses of a sentence, split at commas and colons: each may be negated on its own.
 pub fn clauses(sentence: &str) -> impl Iterator<Item = &str> {
     let cut = |c: char| matches!(c, ',' | '，' | '、' | ':' | '：' | ';' | '；' | '(' | ')' | '–' | '—');
     sentence.split(cut).map(str::trim).filter(|it| !it.is_empty())

@@ -1,5 +1,5 @@
-//! Checks a summary against the ledger: facts that must be in it and are not are added word for word, what has no
-//! source is taken out and counted. Pure.
+//! Corrects a summary by the ledger: facts that it must hold and does not are added word for word, and
+//! sentences without a source are removed and counted. Pure.
 
 pub mod claims;
 pub mod lexicon;
@@ -18,22 +18,22 @@ fn holds(spec: &SummarySpec, section: usize) -> &[Topic] {
     spec.sections.get(section).map_or(&[], |it| &it.holds)
 }
 
-/// A summary that can be used, and what was done to it.
+/// A usable summary, and what was changed to make it so.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GroundedSummary {
     pub text: String,
     /// Facts that were added word for word.
     pub added: usize,
-    /// Sentences that were taken out: why, and what they said.
+    /// Sentences that were removed: why, and their text.
     pub removed: Vec<(Unfounded, String)>,
-    /// Misspelt paths that were put right: what stood there, what stands there now.
+    /// Misspelled paths that were corrected: before, after.
     pub renamed: Vec<(String, String)>,
     /// Lines that were cut to fit the length.
     pub cut: usize,
 }
 
 impl GroundedSummary {
-    /// What was done, as warnings.
+    /// The changes, as warnings.
     pub fn notes(&self) -> Vec<String> {
         let mut out = Vec::new();
         if self.added > 0 {
@@ -57,13 +57,13 @@ impl GroundedSummary {
     }
 }
 
-/// The title of the section that holds what was added.
+/// Title of the section with the added facts.
 const ADDED: &str = "Facts checked against the session";
 
-/// Of the budget, what the added facts may take, in percent.
+/// Percent of the budget that the added facts may take.
 const ADDED_SHARE: u64 = 50;
 
-/// Holds a summary against its request; what is added counts among the tokens that it may have.
+/// Corrects a summary. Added facts count toward its maximum of tokens.
 pub fn mend(mut parsed: Parsed, request: &SummaryRequest<'_>) -> GroundedSummary {
     let sources = Sources::new(request.history, request.ledger);
     let mut out = GroundedSummary::default();
@@ -88,7 +88,7 @@ fn founded(body: &str, place: ClaimPlace, sources: &Sources<'_>, out: &mut Groun
         if line.trim_start().starts_with("```") {
             code = !code;
         }
-        // What stands in a block of code is quoted; orders hide there too, rules and claims do not.
+        // A code block is a quotation: orders may hide there, but its lines are not judged as rules or tasks.
         let place = if code { ClaimPlace::Report } else { place };
         let mut line = line.to_owned();
         let whole = line.clone();
@@ -126,7 +126,7 @@ struct Sentence<'a> {
     keys: BTreeSet<String>,
 }
 
-/// The facts that must be in the summary and are not.
+/// The protected facts that the summary does not state.
 fn missing(parsed: &Parsed, request: &SummaryRequest<'_>) -> Ledger {
     let whole: String = parsed
         .sections
@@ -169,7 +169,7 @@ fn missing(parsed: &Parsed, request: &SummaryRequest<'_>) -> Ledger {
     Ledger { facts, overwritten: Vec::new(), directory: request.ledger.directory.clone() }
 }
 
-/// Facts that no summary may be without.
+/// Whether no summary may omit a fact.
 pub fn protected(fact: &Fact) -> bool {
     match fact.topic {
         Topic::Constraints | Topic::Directives | Topic::Last | Topic::Active | Topic::Open => true,
@@ -202,7 +202,7 @@ fn is_stated(fact: &Fact, lines: &[Sentence<'_>], asked: &BTreeSet<String>, whol
                 !whole[..at].ends_with(part) && !whole[at + name.len()..].starts_with(part)
             })
         }
-        // A line of a rule and a line that breaks it share all their words but one.
+        // A line that states a rule and one that breaks it share all words but the negation.
         (Detail::Rule(Polarity::Forbid), _) => near(NEAR, &|line| {
             agrees(&fact.text, line.text) && (negations(line.text) > 0 || negations(&fact.text) == 0)
         }),
@@ -256,12 +256,12 @@ fn added(missing: &Ledger, request: &SummaryRequest<'_>) -> String {
     offline::write(request.history, missing, &ask, request.count)
 }
 
-/// What must stay longest: the lower, the longer.
+/// Sections with a lower rank are cut later.
 fn rank(holds: &[Topic]) -> usize {
     holds.iter().map(|it| it.row().rank).min().unwrap_or(usize::MAX)
 }
 
-/// Cuts lines from the end of the least important section until the rest fits; how many went.
+/// Cuts lines from the end of the least important section until everything fits; returns how many.
 fn shorten(parsed: &mut Parsed, request: &SummaryRequest<'_>, room: u64) -> usize {
     let mut over = (request.count)(&parsed.render(request.spec)).saturating_sub(room);
     let mut cut = 0;
@@ -272,7 +272,7 @@ fn shorten(parsed: &mut Parsed, request: &SummaryRequest<'_>, room: u64) -> usiz
             break;
         };
         let body = &mut parsed.sections[at].1;
-        // Lines are taken until their sum is enough, then the whole is counted again.
+        // Cuts until the sum of the lines is enough, then counts the whole again.
         while over > 0 && !body.trim().is_empty() {
             let kept = body.trim_end().rsplit_once('\n').map_or(0, |it| it.0.len());
             over = over.saturating_sub((request.count)(&body[kept..]).max(1));
@@ -287,7 +287,7 @@ fn shorten(parsed: &mut Parsed, request: &SummaryRequest<'_>, room: u64) -> usiz
     cut
 }
 
-/// Summary, then what was added; within the root element where there is one.
+/// The summary and the added facts, within the root element if there is one.
 fn joined(summary: &str, facts: &str, spec: &SummarySpec) -> String {
     let text = [summary, facts].into_iter().filter(|it| !it.is_empty()).collect::<Vec<_>>().join("\n\n");
     match spec.root.as_deref().filter(|_| spec.shape == SummaryShape::Xml) {

@@ -1,4 +1,4 @@
-//! The page under construction: which lines there is room for, and how they stand on it.
+//! The layout of the summary: which lines have room, and where they stand.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -9,39 +9,39 @@ use crate::facts::{self, Detail, Fact, Topic, Voice};
 use crate::profile::{Section, SummaryShape};
 use history::History;
 
-/// Percent of the room that a last request may take which is quoted whole: files and the plan need some too.
+/// Percent of the room that a last request quoted whole may take: files and the plan need some, too.
 const WHOLE: u64 = 70;
 
-/// Whether a rule stands in a prompt.
+/// Whether a rule is part of a prompt.
 pub(super) fn says(prompt: &Fact, rule: &Fact) -> bool {
     rule.message == prompt.message && prompt.text.contains(rule.text.as_str())
 }
 
-/// Whether the line of a prompt says a rule that stands in it: of a manual, it tells a part.
+/// Whether the line of a prompt contains a rule that is part of the prompt.
 fn quotes(line: &SummaryLine, prompt: &Fact, rule: &Fact) -> bool {
     says(prompt, rule) && line.text.contains(&facts::flat(&rule.text))
 }
 
-/// Whether the line of the last request says a path.
+/// Whether the line of the last request contains a path.
 fn is_quoted(items: &[Candidate], path: &str) -> bool {
     let last = items.iter().filter(|it| it.kind == LineKind::Last);
     last.filter_map(|it| it.now.as_ref()).any(|(line, _)| line.text.contains(path))
 }
 
-/// Since when what a line tells may have changed, in the order in which the lines stand.
+/// How outdated a line may be, in the order in which lines are sorted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Age {
     Current,
-    /// The model found it in this turn, and then changed or ran something.
+    /// Found by the model in this turn, before it changed or ran something.
     BeforeWork,
-    /// The model reported it in a turn that is over.
+    /// Reported by the model in an earlier turn.
     EarlierTurn,
-    /// Only an earlier summary tells it.
+    /// Told only by an earlier summary.
     EarlierSummary,
 }
 
 impl Age {
-    /// What stands before such lines. `facts` leaves it out when it reads them back.
+    /// The label before such lines. `facts` skips it when it reads them back.
     fn label(self) -> &'static str {
         match self {
             Self::Current => "",
@@ -52,10 +52,10 @@ impl Age {
     }
 }
 
-/// Maximum bytes of a line that lists commands: what holds for all of them stands in front, and must not be far.
+/// Maximum bytes of a line that lists commands: the label in front, which holds for all, must stay near.
 const LISTED: usize = 240;
 
-/// A list as lines of at most `bytes`, each with one piece at least.
+/// A list as lines of at most `bytes`, each with at least one piece.
 fn listed<'a>(pieces: &'a [&'a str], bytes: usize) -> Vec<&'a [&'a str]> {
     let (mut out, mut from, mut length) = (Vec::new(), 0, 0_usize);
     for (at, piece) in pieces.iter().enumerate() {
@@ -72,38 +72,38 @@ fn listed<'a>(pieces: &'a [&'a str], bytes: usize) -> Vec<&'a [&'a str]> {
 /// The section, label and group of lines that are joined.
 type Label = (usize, String, String);
 
-/// Characters: less of a request says nothing.
+/// Minimum characters of a request: less says nothing.
 const SHORTEST: usize = 40;
 
-/// Characters: as much is told of a prompt that stands behind the summary.
+/// Maximum characters of a prompt that also stays behind the summary.
 const BEGUN: usize = 300;
 
-/// Characters: as much is told of a request that begins behind the summary.
+/// Maximum characters of a goal whose message is behind the summary.
 const NAMED: usize = 200;
 
-/// Characters of a goal that was replied to before the next request. Its rules have lines of their own.
+/// Maximum characters of a goal that was answered before the last request. Its rules have their own lines.
 const REPLIED: usize = 1_500;
 
-/// What was admitted so far.
+/// What has been admitted so far.
 #[derive(Default)]
 struct Admitted {
-    /// Numbers of the items, in the order they came.
+    /// Indexes of the items, in the order of admission.
     order: Vec<usize>,
-    /// Tokens by kind of line.
+    /// Tokens spent by kind of line.
     spent: HashMap<LineKind, u64>,
-    /// Sections that have a title.
+    /// Sections whose title is counted.
     open: HashSet<usize>,
     labels: HashSet<Label>,
-    /// Ages that have a label.
+    /// Ages whose label is counted.
     ages: HashSet<(usize, Topic, Age)>,
 }
 
 pub(super) struct Layout<'a, 'c> {
     pub(super) ask: &'a OfflineRequest<'a>,
     pub(super) style: LineStyle,
-    /// Messages of the user that are to be quoted.
+    /// Number of user messages to quote.
     pub(super) quoted: usize,
-    /// By text: the same is often measured twice, and the counter is the dearest thing here.
+    /// Tokens by text: the same text is often measured twice, and counting is the most expensive step here.
     pub(super) costs: HashMap<String, u64>,
     pub(super) count: &'c dyn Fn(&str) -> u64,
     pub(super) used: u64,
@@ -136,13 +136,13 @@ impl Layout<'_, '_> {
         cost
     }
 
-    /// Admits lines tier by tier; says which, in the order they came.
+    /// Admits lines tier by tier; returns their indexes in the order of admission.
     pub(super) fn fill(&mut self, items: &mut [Candidate], history: &History) -> Vec<usize> {
         debug_assert!(self.ask.region.end <= history.messages().len());
         let mut admitted = Admitted::default();
         let mut by_kind = self.by_kind(items);
         self.admit_whole(items, &mut by_kind, &mut admitted);
-        // What a sealed compaction replaced is mostly over: its details take the room that all others leave.
+        // What a sealed compaction replaced is mostly over: its details get the room that is left.
         let sealed = history.messages().iter().rposition(|it| it.replaced.is_some());
         let tiers = || priority::tiers_of(self.ask.style, self.ask.shares_of.is_some());
         for (late, tier) in tiers().map(|it| (false, it)).chain(tiers().map(|it| (true, it))) {
@@ -162,7 +162,7 @@ impl Layout<'_, '_> {
         admitted.order
     }
 
-    /// Takes back the orders that a longer line tells by now, and the room that they took.
+    /// Removes directives that a longer line now contains, and frees their room.
     fn drop_told(&mut self, items: &mut [Candidate], admitted: &mut Admitted) {
         let told = |it: &usize| super::stands_in_its_message(&items[*it], items.iter(), self.ask);
         let told: Vec<usize> = admitted.order.iter().copied().filter(told).collect();
@@ -174,7 +174,7 @@ impl Layout<'_, '_> {
         }
     }
 
-    /// The numbers of the items of each kind, those first that come first where not all fit.
+    /// The indexes of the items by kind, most important first.
     fn by_kind(&self, items: &[Candidate]) -> HashMap<LineKind, Vec<usize>> {
         let mut by_kind: HashMap<LineKind, Vec<usize>> = HashMap::new();
         for (number, item) in items.iter().enumerate() {
@@ -194,7 +194,7 @@ impl Layout<'_, '_> {
         by_kind
     }
 
-    /// Admits the request that is told whole, if there is one; the orders in it need no lines of their own.
+    /// Admits a request that must be quoted whole, if there is one; rules in it need no lines of their own.
     fn admit_whole(
         &mut self,
         items: &mut [Candidate],
@@ -217,7 +217,7 @@ impl Layout<'_, '_> {
         items[number].now = Some((line, cost));
     }
 
-    /// Admits or lengthens the line of an item, as far as there is room.
+    /// Admits or lengthens the line of an item if there is room.
     fn admit(&mut self, number: usize, items: &mut [Candidate], tier: &Tier, admitted: &mut Admitted) {
         let item = &items[number];
         let cap = self.ask.shares_of.unwrap_or(0).max(self.ask.max_tokens) * tier.share / 100;
@@ -233,7 +233,7 @@ impl Layout<'_, '_> {
         let kind = admitted.spent.entry(tier.kind).or_default();
         let room = (self.ask.max_tokens + before).saturating_sub(self.used);
         let room = room.min((cap + before).saturating_sub(*kind)).saturating_sub(around);
-        // Only a line that stands alone is cut: one more would take the room that the others may grow into.
+        // Only the first line of a kind is cut: others would take the room that it may still grow into.
         let cuts = tier.cut_to_fit && *kind == before;
         let Some((line, label, cost)) = self.line_within(item, tier.chars, cuts, room, &admitted.labels)
         else {
@@ -251,8 +251,8 @@ impl Layout<'_, '_> {
         items[number].now = Some((line, cost));
     }
 
-    /// The line of an item with at most `chars` characters of its text, if it says more than the one there is and costs
-    /// at most `room`. `cuts`: with less text where that makes it fit.
+    /// The line of an item with at most `chars` characters of its text, if it is longer than the current one
+    /// and costs at most `room`. `cuts`: shortens the text until it fits.
     fn line_within(
         &mut self,
         item: &Candidate,
@@ -273,7 +273,7 @@ impl Layout<'_, '_> {
         }
         loop {
             let line = line::line(item.fact, item.ended, chars, &self.style);
-            // Only ever longer.
+            // A line only ever grows.
             if item.now.as_ref().is_some_and(|it| it.0.text.len() >= line.text.len()) {
                 return None;
             }
@@ -282,7 +282,7 @@ impl Layout<'_, '_> {
             if cost <= room {
                 return Some((line, label, cost));
             }
-            // By what a character costs, and always less than before.
+            // Shortens in proportion to the cost, by an eighth at least.
             let length = chars.min(item.fact.text.chars().count());
             chars = (length * room as usize / cost as usize).min(length - length / 8);
             if !cuts || chars < SHORTEST {
@@ -291,7 +291,7 @@ impl Layout<'_, '_> {
         }
     }
 
-    /// The last request, if it fits whole but not together with the rules that stand in it: then it says them itself.
+    /// The last request, if it fits whole but not beside separate lines for the rules in it.
     fn whole(&mut self, items: &[Candidate]) -> Option<(usize, SummaryLine, u64)> {
         let room = self.ask.max_tokens.saturating_sub(self.used) * WHOLE / 100;
         let asked = |it: &Candidate| {
@@ -366,7 +366,7 @@ impl Layout<'_, '_> {
         out.trim().to_string()
     }
 
-    /// The lines of a section, by its topics; joined lines by label and group.
+    /// The lines of a section, topic by topic; lines with the same label and group are joined.
     fn section(&self, items: &[&Candidate], number: usize, section: &Section) -> String {
         let mut out = String::new();
         let mut steps = 0;
@@ -383,13 +383,13 @@ impl Layout<'_, '_> {
             }
             sorted.sort_by_key(|it| (it.0.topic == Topic::Unconfirmed, self.age(it.0)));
             if *topic == Topic::Commands {
-                // Stable: what checks and delivers first, what only looked last, each in the order they were run.
+                // Stable: checks and deliveries first, read-only commands last, each in run order.
                 sorted.sort_by_key(|it| {
                     (LineKind::of(it.0) == LineKind::Look, !facts::checks_or_delivers(&it.0.text))
                 });
             }
             if *topic == Topic::Goal {
-                // What is pursued now before what was answered.
+                // The current goal comes before answered ones.
                 sorted.sort_by_key(|it| self.style.answered > Some(it.0.message));
             }
             if *topic == Topic::Errors {

@@ -1,4 +1,4 @@
-//! How a fact is written on one line, so that it can be used and read back.
+//! How a fact is written as one line that can be read back.
 
 use std::collections::BTreeMap;
 
@@ -10,24 +10,24 @@ use crate::facts::{
     REPLIED_BELOW, REPOSITORY, Topic, UNREADABLE, Voice, is_read_only,
 };
 
-/// A fact as written: lines with the same label and directory are joined.
+/// A fact as written; lines with the same label and group are joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SummaryLine {
-    /// `edited`, `URLs`; pieces with the same label and group share a line.
+    /// Such as `edited` or `URLs`; pieces with the same label and group share a line.
     pub(super) label: Option<String>,
-    /// What sorts and separates joined lines: the directory of a file.
+    /// Sorts and separates joined lines: the directory of a file.
     pub(super) group: String,
-    /// The line, or the piece of a joined one, with its message number.
+    /// The line, or the piece of a joined line, with its message number.
     pub(super) text: String,
 }
 
-/// How lines are written on this page.
+/// What the writing of lines depends on.
 pub(super) struct LineStyle {
-    /// Cut from the front of paths, and said once a line.
+    /// Directories that are cut from the front of paths and named once per line.
     pub(super) roots: Vec<String>,
     /// Errors have a section of their own, so commands do not repeat them.
     pub(super) errors_apart: bool,
-    /// The report of the model since which the user asks for something else.
+    /// The message that answered the request before the current one.
     pub(super) answered: Option<usize>,
     /// The message that answered the last prompt: a question, or what the session ends with.
     pub(super) last_answered: Option<usize>,
@@ -35,33 +35,33 @@ pub(super) struct LineStyle {
     pub(super) replied: Option<usize>,
     /// The first message behind the summary.
     pub(super) end: usize,
-    /// The message of the last step, and what is told behind it if its turn went on.
+    /// The message of the last step, and its suffix, if its turn went on.
     pub(super) goes_on: Option<(usize, &'static str)>,
-    /// Requests, in order, and what answered each.
+    /// Requests, in order, each with the message that answered it.
     pub(super) answers: Vec<(usize, usize)>,
-    /// The request that stands behind the summary word for word, if it is what is pursued now.
+    /// The message of the current request, if it stays word for word behind the summary.
     pub(super) below: Option<usize>,
-    /// What is pursued now says little without the request before it.
+    /// Whether the current request says little without the one before it.
     pub(super) follows_up: bool,
     /// The message of the last call that changed something or ran a program.
     pub(super) worked: Option<usize>,
-    /// The system's words for ours.
+    /// The system's words, by ours.
     pub(super) words: BTreeMap<String, String>,
 }
 
 impl LineStyle {
-    /// Our word, or the system's for it.
+    /// The system's word for ours, or ours.
     fn word<'a>(&'a self, ours: &'a str) -> &'a str {
         self.words.get(ours).map_or(ours, String::as_str)
     }
 
-    /// What is told behind a request that the end of the session answers, or that was answered before the next one.
+    /// The suffix of a request that says how it was answered, if it was.
     fn answer_of_last(&self, fact: &Fact) -> String {
         let by = self.answers.iter().find(|it| it.0 == fact.message && fact.topic == Topic::Last);
         if let Some((_, by)) = by.filter(|it| it.1 < self.end) {
             return format!("{ANSWERED}{by}])");
         }
-        // What an earlier summary calls the goal is wider than one request.
+        // The goal of an earlier summary is wider than one request.
         let request = fact.voice() == Voice::User;
         match self.last_answered.filter(|it| request && *it > fact.message) {
             Some(at) if at >= self.end => ANSWERED_BELOW.to_owned(),
@@ -71,14 +71,14 @@ impl LineStyle {
         }
     }
 
-    /// What is told behind a goal. `over`: what answered the request before the current one, if it stands behind the goal.
+    /// The suffix of a goal. `over`: what answered the request before the last, if later than the goal.
     fn end_of_goal(&self, fact: &Fact, over: Option<usize>) -> String {
         let Some(last) = over else {
             let below =
                 self.below == Some(fact.message) && self.last_answered.is_none() && self.replied.is_none();
             return if below { BELOW.to_owned() } else { self.answer_of_last(fact) };
         };
-        // An earlier summary tells several requests, of which some may be open.
+        // An earlier summary covers several requests, some of which may be open.
         if fact.voice() != Voice::User {
             return EARLIER.to_owned();
         }
@@ -89,7 +89,7 @@ impl LineStyle {
         }
     }
 
-    /// What stands in front of a line: the word and a colon, or a mark in brackets.
+    /// The prefix of a line: the word and a colon, or a mark in brackets.
     fn mark(&self, ours: &str) -> String {
         let word = self.word(ours);
         if word.ends_with(']') { word.to_owned() } else { format!("{word}:") }
@@ -102,15 +102,15 @@ impl SummaryLine {
     }
 }
 
-/// Writes a fact with at most about `chars` characters of its own text. `ended` is the outcome of the command that an
-/// error comes from, where the command does not stand elsewhere.
+/// Writes a fact with at most about `chars` characters of its own text. `ended`: the outcome of the command
+/// that an error comes from, if the command has no line of its own.
 pub(super) fn line(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyle) -> SummaryLine {
     let SummaryLine { label, group, text } = unfolded(fact, ended, chars, style);
     SummaryLine { label: label.map(one_line), group, text: one_line(text) }
 }
 
-/// A text without any line break character: paths, commands and names are what the session says, and none may begin
-/// a heading or an item of its own.
+/// A text without any line break: paths, commands and names come from the session, and none may begin a
+/// heading or list item of its own.
 fn one_line(text: String) -> String {
     let breaks = |it: char| it != '\t' && it.is_control() || matches!(it, '\u{2028}' | '\u{2029}');
     if !text.contains(breaks) {
@@ -123,7 +123,7 @@ fn one_line(text: String) -> String {
 fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyle) -> SummaryLine {
     let at = format!("[#{}]", fact.message);
     let single = |text: String| {
-        // The text may begin with the mark that the line gets.
+        // The text may begin with the list marker that the line gets.
         let text = text.trim_start_matches("- ");
         SummaryLine { label: None, group: String::new(), text: format!("{text} {at}") }
     };
@@ -135,7 +135,7 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
                 None => "symbols".to_owned(),
             }),
             group: String::new(),
-            // Its file is where one looks; the message adds nothing.
+            // A symbol can be found in its file, without the message number.
             text: match file {
                 Some(_) => flat(clip(&fact.text, chars).0),
                 None => format!("{} {at}", flat(clip(&fact.text, chars).0)),
@@ -149,7 +149,7 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
                 text: format!("{} {at}", flat(clip(&fact.text, chars).0)),
             }
         }
-        // What only looked is listed; how it ended matters if it did not go well.
+        // Successful read-only commands are joined in a list; others show how they ended.
         Detail::Command { outcome: Outcome { ok: Some(true), .. }, read_only: true } => {
             let text = format!("{} {at}", command(&fact.text, chars));
             SummaryLine { label: Some("read-only, ok".into()), group: String::new(), text }
@@ -160,7 +160,7 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
             came_to(outcome, (!style.errors_apart).then_some(chars.max(120)))
         )),
         Detail::Error { of, resolved, similar, excused } => {
-            // An earlier summary's error was not seen again; of others, what was done since may have ended them.
+            // An earlier summary's error was not seen again; others may have ended with later work.
             let unseen = fact.voice() == Voice::Summary || style.worked.is_some_and(|it| it > fact.message);
             let state = error_state(fact.message, *resolved, *similar, *excused, unseen);
             single(error(fact, of.as_deref(), resolved.is_some(), &state, ended, chars))
@@ -198,7 +198,7 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
     }
 }
 
-/// The message of the last call that changed something or ran a program, whatever came of it.
+/// The message of the last call that changed something or ran a program, even if it failed.
 pub(super) fn last_work(ledger: &Ledger) -> Option<usize> {
     let works = |it: &&Fact| match &it.detail {
         Detail::File { op, .. } => op.changes(),
@@ -213,7 +213,7 @@ pub(super) fn last_work(ledger: &Ledger) -> Option<usize> {
     ledger.facts.iter().filter(works).map(|it| it.message).max()
 }
 
-/// What became of an error of message `at`. `unseen`: nothing shows whether it still stands.
+/// What became of an error in message `at`. `unseen`: nothing shows whether it still stands.
 fn error_state(
     at: usize,
     resolved: Option<usize>,
@@ -224,7 +224,7 @@ fn error_state(
     match (resolved, similar, excused) {
         (Some(by), _, _) if by != at => format!("resolved at #{by}"),
         (Some(_), _, _) => "resolved".into(),
-        // Whether this one is gone was not seen.
+        // A similar run does not show that this error is gone.
         (None, Some(by), _) if by != at => format!("a similar command succeeded at #{by}"),
         (None, Some(_), _) => "a similar command succeeded".into(),
         (None, None, Some((by, word))) if by != at => format!("reported as {word} at #{by}"),
@@ -247,12 +247,12 @@ fn error(
         (Some(of), Some(ended)) if !resolved => {
             format!("{} → {}: {text} → {state}", command(of, chars.min(260)), came_to(ended, None))
         }
-        // What is over need not be run again; and a command with an old error beside it reads as failing.
+        // Only unresolved errors name their command: beside an old error, it would seem to fail still.
         (Some(of), None) if !resolved => {
             format!("{}: {text} → {state}", command(of, chars.min(110)))
         }
         (Some(_), _) => format!("{text} → {state}"),
-        // How it was mended is cut off.
+        // The end of the text, which tells how it was resolved, is cut off.
         (None, _) if resolved && text.ends_with('…') => format!("{text} → {state}"),
         (None, _) => text,
     }
@@ -290,7 +290,7 @@ fn choice(
     out
 }
 
-/// What was asked or refused, without the arrow that the user's words follow.
+/// What was asked or refused, without `→`, which stands before the user's words.
 fn subject(text: &str, chars: usize) -> String {
     cut(&text.replace('→', "->"), chars)
 }
@@ -299,7 +299,7 @@ fn joined(question: &str, answer: &str) -> String {
     if answer.is_empty() { question.into() } else { format!("{question} → {answer}") }
 }
 
-/// What was done to a file, in a word or two. `facts` reads these back from earlier summaries.
+/// What was done to a file, in a word or two. `facts` parses these in earlier summaries.
 pub(super) fn op_words(op: FileOp) -> &'static str {
     match op {
         FileOp::Created => "created",
@@ -333,7 +333,7 @@ fn named(kind: Name) -> &'static str {
 
 fn file(fact: &Fact, what: FileOp, to: Option<&str>, style: &LineStyle, at: &str) -> SummaryLine {
     let done = style.word(op_words(what));
-    // What was changed or read in the working directory is told by its whole path there.
+    // A file of the working directory that was changed or read has its whole path there.
     let applies = |it: &&String| it.starts_with('/') || matches!(what, FileOp::Mentioned | FileOp::Listed);
     let above = style.roots.iter().filter(applies).filter(|it| below(&fact.text, it).is_some());
     let root = above.max_by_key(|it| it.len());
@@ -345,7 +345,7 @@ fn file(fact: &Fact, what: FileOp, to: Option<&str>, style: &LineStyle, at: &str
     let path = within(&fact.text);
     let text = match to {
         Some(to) => format!("{path} → {} {at}", within(to)),
-        // Without message numbers: one line holds them all.
+        // Without message numbers, since one line holds all listed files.
         None if what == FileOp::Listed => {
             return SummaryLine { label: Some(label), group: String::new(), text: path };
         }
@@ -354,12 +354,12 @@ fn file(fact: &Fact, what: FileOp, to: Option<&str>, style: &LineStyle, at: &str
     SummaryLine { label: Some(label), group, text }
 }
 
-/// A path as it is written from a directory above it.
+/// A path relative to a directory above it.
 fn below<'a>(path: &'a str, root: &str) -> Option<&'a str> {
     path.strip_prefix(root)?.strip_prefix('/').filter(|it| !it.is_empty())
 }
 
-/// A command between backticks: its telling line, verbatim as far as it goes.
+/// A command in backticks: its most telling line, verbatim up to `chars`.
 fn command(text: &str, chars: usize) -> String {
     let idle = |it: &&str| {
         let it = it.trim();
@@ -373,7 +373,7 @@ fn command(text: &str, chars: usize) -> String {
     };
     let text = text.trim().trim_start_matches("\\\n").trim_start();
     let (text, whole) = text.strip_suffix(" …").map_or((text, true), |it| (it, false));
-    // Where it ran, on a line of its own.
+    // Skips a first line that only changes the directory.
     let text = match text.split_once('\n') {
         Some((first, rest)) if first.starts_with("cd ") && !first.contains("&&") => rest.trim_start(),
         Some(_) | None => text,
@@ -385,22 +385,22 @@ fn command(text: &str, chars: usize) -> String {
         idle(it) || closed && is_read_only(it)
     };
     let line = text.lines().find(|it| !prints(it)).filter(|_| prints(&first)).unwrap_or(first).trim();
-    // What takes a here-string of PowerShell stands behind its end.
+    // The command that takes a PowerShell here-string is on the line that ends the string.
     let here = ["@'", "@\""].iter().any(|it| line.ends_with(it));
     let takes = |it: &&str| it.starts_with("'@ |") || it.starts_with("\"@ |");
     let line = text.lines().filter(|_| here).find(takes).unwrap_or(line);
-    // A backtick would end the quotation.
+    // A backtick would end the code span.
     let plain = line.split('`').next().unwrap_or(line).trim_end().trim_end_matches('\\').trim_end();
     let more = !whole || plain.len() < text.len();
     let (head, cut) = clip(unfiltered(plain), chars);
     let more = if cut || more { " …" } else { "" };
-    // Beside the quotation: it is no part of what ran there.
+    // Outside the code span: it is not part of what ran.
     let purpose = script::purpose(text, line).map(|it| clip(it, chars.min(120)).0.replace(['`', '→'], "'"));
     let purpose = purpose.map_or(String::new(), |it| format!(" ({it})"));
     format!("`{head}`{more}{purpose}")
 }
 
-/// Whether a line only gives a variable its value: `tmp=$(mktemp -d)`.
+/// Whether a line only assigns a variable: `tmp=$(mktemp -d)`.
 fn assigns(line: &str) -> bool {
     let Some((name, value)) = line.split_once('=') else { return false };
     let plain = |it: char| it == '_' || it.is_ascii_alphanumeric();
@@ -410,7 +410,7 @@ fn assigns(line: &str) -> bool {
             || value.starts_with("$(") && value.ends_with(')') && value.matches("$(").count() == 1)
 }
 
-/// Without what only shortens what is shown of the output: `2>&1 | tail -20`.
+/// Removes suffixes that only limit the shown output: `2>&1 | tail -20`.
 fn unfiltered(command: &str) -> &str {
     let mut rest = command.trim_end();
     loop {
@@ -429,18 +429,18 @@ fn unfiltered(command: &str) -> &str {
     }
 }
 
-/// An outcome in a few words. `chars`: maximum characters of the error, which is left out without it.
+/// An outcome in a few words. `chars`: maximum characters of the error; `None` leaves it out.
 fn came_to(outcome: &Outcome, chars: Option<usize>) -> String {
     let mut parts: Vec<String> = Vec::new();
     match outcome.ok {
         Some(true) => parts.push("ok".into()),
         Some(false) => parts.push("failed".into()),
         None if outcome.running.is_some() => parts.push("running when last seen".into()),
-        // A search without a match: the code says it all.
+        // Such as a search without a match: the exit code says it all.
         None if outcome.exit.is_some() => {}
         None => parts.push("ran".into()),
     }
-    // A zero says what `ok` said.
+    // Exit code 0 says no more than `ok`.
     parts.extend(
         outcome.exit.filter(|it| *it != 0 || outcome.ok != Some(true)).map(|it| format!("exit {it}")),
     );

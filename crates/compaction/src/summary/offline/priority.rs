@@ -1,6 +1,6 @@
-//! What comes first when space is short, as data: a list of tiers, filled from the top until the budget is used up.
-//! A tier says which lines are written, how long they may get, and how much of the budget all lines of their kind may
-//! have by then. A later tier lengthens what an earlier one cut.
+//! What comes first when space is short, as data: a list of tiers, filled from the top until the budget is
+//! used up. A tier says which lines are written, how long they may get, and the share of the budget that all
+//! lines of their kind may have at that point. A later tier lengthens what an earlier one cut.
 
 use crate::facts::{self, Detail, Fact, FileOp, Name, Polarity, Topic, Voice};
 use crate::profile::SummaryStyle;
@@ -11,13 +11,13 @@ pub(super) enum LineKind {
     Directory,
     Last,
     Rule,
-    /// Orders for the task at hand.
+    /// Orders for the current task.
     Directive,
     Skill,
     Decision,
     Approved,
     Goal,
-    /// What was asked for and answered before.
+    /// Earlier requests that were answered.
     Answered,
     /// Files that were changed.
     Changed,
@@ -27,30 +27,30 @@ pub(super) enum LineKind {
     Asked,
     /// Files that a search found, or an earlier summary names.
     Found,
-    /// Files of a listing that nothing followed from.
+    /// Files of a listing that nothing was done with.
     Listed,
     /// Open and running steps of the plan.
     Step,
-    /// Steps that nothing confirms.
+    /// Steps of which nothing shows whether they are done.
     Unconfirmed,
     Done,
     /// Errors that still stand.
     Broken,
-    /// Errors that are over.
+    /// Resolved errors.
     Mended,
-    /// Commands that did something, with their outcome.
+    /// Commands with effects, and their outcome.
     Command,
-    /// Commands that only looked.
+    /// Read-only commands.
     Look,
     Current,
     /// What the user said along the way.
     Said,
-    /// The same where a section quotes every message.
+    /// The same, in a section that quotes every message.
     Quoted,
     Name,
     /// Functions and types that were written or named.
     Symbol,
-    /// Those of which only the definition was read.
+    /// Symbols of which only the definition was read.
     Defined,
     Tried,
     Untested,
@@ -89,7 +89,6 @@ impl LineKind {
             Topic::Tried => Self::Tried,
             Topic::Untested => Self::Untested,
             Topic::Done => Self::Done,
-            // What the model says is left to do is worth less than a step of the plan.
             Topic::Active | Topic::Open => Self::Step,
             Topic::Unconfirmed => Self::Unconfirmed,
             Topic::Current => Self::Current,
@@ -102,7 +101,7 @@ impl LineKind {
         }
     }
 
-    /// Whether it tells how the work went, not what was wanted or where it stands.
+    /// Whether it tells how the work went, rather than what was wanted or where it stands.
     pub(super) fn is_detail(self) -> bool {
         matches!(
             self,
@@ -130,7 +129,7 @@ pub(super) struct Tier {
     pub(super) kind: LineKind,
     pub(super) chars: usize,
     pub(super) share: u64,
-    /// Whether a line for which there is no room is cut further instead of left out.
+    /// Whether a line that does not fit is cut further instead of left out.
     pub(super) cut_to_fit: bool,
 }
 
@@ -142,9 +141,9 @@ const fn cut_to_fit(kind: LineKind, chars: usize, share: u64) -> Tier {
     Tier { kind, chars, share, cut_to_fit: true }
 }
 
-/// What no style does without: some of everything, so that none starves the others.
+/// The first tiers of every style: some of each kind, so that none starves the others.
 const PINNED: &[Tier] = &[
-    // Whatever the room, what is asked and what it is for have a line.
+    // However little room there is, the last request and the goal have a line.
     cut_to_fit(LineKind::Last, 120, 70),
     cut_to_fit(LineKind::Goal, 120, 60),
     tier(LineKind::Directory, 300, 100),
@@ -172,7 +171,7 @@ const PINNED: &[Tier] = &[
     tier(LineKind::Unconfirmed, 160, 10),
 ];
 
-/// What the work is on, before what binds takes the most of the room. A brief summary does without.
+/// What the work is about, before binding lines take most of the room. Not in a brief summary.
 const WORK: &[Tier] = &[tier(LineKind::Read, 200, 12), tier(LineKind::Symbol, 80, 8)];
 
 /// More of what binds.
@@ -189,7 +188,7 @@ const BINDING: &[Tier] = &[
     tier(LineKind::Quoted, 9_000, 60),
 ];
 
-/// One line for the rest.
+/// The remaining lines of a brief summary.
 const BRIEF: &[Tier] =
     &[tier(LineKind::Command, 100, 25), tier(LineKind::Current, 200, 15), tier(LineKind::Name, 120, 10)];
 
@@ -258,7 +257,7 @@ const TECHNICAL: &[Tier] = &[
     tier(LineKind::Look, 160, 10),
 ];
 
-/// What takes the room that is left over: facts to look things up in, without shares.
+/// Fills the room that is left over with facts to look things up in.
 const REST: &[Tier] = &[
     tier(LineKind::Changed, 200, 100),
     tier(LineKind::Command, 110, 100),
@@ -271,7 +270,7 @@ const REST: &[Tier] = &[
     tier(LineKind::Listed, 200, 8),
 ];
 
-/// The tiers of a style, from the top. `rest`: room that is left has no other use.
+/// The tiers of a style, from the top. `rest`: whether room that is left over is filled with [`REST`].
 pub(super) fn tiers_of(style: SummaryStyle, rest: bool) -> impl Iterator<Item = &'static Tier> {
     let (work, of_style, rest): (_, _, &[Tier]) = match style {
         SummaryStyle::Brief => (&[][..], BRIEF, &[]),
@@ -281,7 +280,7 @@ pub(super) fn tiers_of(style: SummaryStyle, rest: bool) -> impl Iterator<Item = 
     PINNED.iter().chain(work).chain(BINDING).chain(of_style).chain(rest)
 }
 
-/// Among lines of a kind, which comes first when not all fit: prohibitions, the words of the user, commands that failed
+/// Sort key within a kind when not all lines fit: first prohibitions, the user's words, commands that failed
 /// or have a result; then the newest.
 pub(super) fn rank(fact: &Fact) -> (bool, std::cmp::Reverse<usize>) {
     let later = match &fact.detail {
@@ -290,9 +289,9 @@ pub(super) fn rank(fact: &Fact) -> (bool, std::cmp::Reverse<usize>) {
         Detail::Error { of, similar, excused, .. } => {
             similar.is_some() || excused.is_some() || of.as_deref().is_some_and(facts::is_read_only)
         }
-        // Of these there are many, and each is told where it is used.
+        // There are many of these, and each is told where it is used.
         Detail::Name(kind) => matches!(kind, Name::Colour | Name::Setting),
-        // Where it is defined is more than its name.
+        // A symbol without its file says little.
         Detail::Symbol { file, .. } => file.is_none(),
         Detail::None | Detail::File { .. } | Detail::Choice { .. } => {
             fact.voice() != Voice::User && fact.topic != Topic::Last

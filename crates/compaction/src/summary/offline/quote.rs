@@ -1,4 +1,4 @@
-//! How words of the user and the model are quoted: what was typed before what was pasted, both ends of what is cut.
+//! How words of the user and the model are quoted: typed before pasted text, and both ends of a long text.
 
 use super::SHORT;
 use crate::facts::text::stretches::{Stretch, stretches};
@@ -10,19 +10,19 @@ pub(super) fn words(fact: &Fact, chars: usize) -> String {
     if fact.voice() != Voice::User {
         return told(&fact.text, chars);
     }
-    // The name of a slash command is the client's.
+    // The name of a slash command is the client's, so it is not quoted.
     match fact.text.split_once('\n').filter(|it| is_slash_command(it.0)) {
         Some((command, arguments)) => format!("{command} {}", quoted(arguments, chars)),
         None => quoted(&fact.text, chars),
     }
 }
 
-/// Maximum characters that are not worth cutting out.
+/// Excess characters that are not worth cutting out.
 const FEW: usize = 24;
 
 fn quoted(said: &str, chars: usize) -> String {
     let plain = unboxed(said);
-    // Nothing but a block of code: its fence is no quotation.
+    // A text that is nothing but a code block is quoted without its fence.
     let bare = plain.trim().strip_prefix("```").and_then(|it| it.strip_suffix("```"));
     let text = flat(bare.filter(|it| !it.contains("```")).unwrap_or(&plain));
     let (typed, pasted) = unpasted(&plain);
@@ -31,13 +31,13 @@ fn quoted(said: &str, chars: usize) -> String {
         return apart(&typed, &pasted, chars);
     }
     if text.chars().count() <= chars.saturating_add(FEW) {
-        // Quotation marks of its own at both ends say the same.
+        // A text with quotation marks at both ends gets no others.
         let bare = text.strip_prefix('"').and_then(|it| it.strip_suffix('"')).filter(|it| !it.contains('"'));
         return format!("\"{}\"", bare.unwrap_or(&text));
     }
     let head = paired(clip(text.trim_start_matches('"'), chars * 2 / 3).0);
     let tail = clip_end(text.trim_end_matches('"'), chars / 3);
-    // A quotation of code that was opened before the cut would begin with its end.
+    // If the tail begins within a code span, it starts behind that span.
     let tail = match tail.find('`').filter(|_| tail.matches('`').count() % 2 == 1) {
         Some(at) => tail[at..].trim_start_matches('`').trim_start(),
         None => tail,
@@ -45,11 +45,11 @@ fn quoted(said: &str, chars: usize) -> String {
     format!("\"{head}\" … \"{tail}\"")
 }
 
-/// A pasted plan that was answered: how the prompt begins, the title, what it is about and what bounds it.
+/// A pasted plan that was answered, shortened: how the prompt begins, the title, the subject and the bounds.
 pub(super) fn finished_plan(text: &str) -> Option<String> {
-    /// A shorter plan stands as it is. Characters.
+    /// Minimum characters; a shorter plan stays as it is.
     const LONG: usize = 1_000;
-    /// Of what the user typed before it. Characters.
+    /// Maximum characters of what the user typed before the plan.
     const LEAD: usize = 400;
     const BOUNDS: [&str; 7] =
         ["non-goal", "non goal", "out of scope", "not in scope", "constraint", "boundar", "guardrail"];
@@ -76,20 +76,20 @@ pub(super) fn finished_plan(text: &str) -> Option<String> {
         .collect();
     let lead =
         if begins == title { String::new() } else { format!("\"{}\" … ", flat(clip(begins, LEAD).0)) };
-    // What it is about, as a rule under a heading of its own.
+    // The subject usually follows under a heading of its own.
     let after = text.split_once(title).map_or("", |it| it.1);
     let about = after.lines().map(str::trim).find(|it| !it.is_empty() && !heading(it)).unwrap_or_default();
-    // Another heading may stand between them.
+    // `…` because another heading may stand between them.
     let about = format!("\"{}\" … \"{}\"", flat(clip(title, SHORT).0), flat(clip(about, LEAD).0));
     let bounds = if bounds.is_empty() { String::new() } else { format!("; bounds: {}", bounds.join(", ")) };
     Some(format!("{lead}{about}{bounds} (shortened; full text through recall)"))
 }
 
-/// Without the frame that a terminal drew around what was copied from it.
+/// Removes the frame that a terminal drew around copied text.
 fn unboxed(text: &str) -> String {
     let frame = |c: char| ('\u{2500}'..='\u{259f}').contains(&c) || c == ' ';
     let framed = |it: &str| it.trim_start().starts_with(|c: char| c != ' ' && frame(c));
-    // Where lines were joined since, its bars stand between words.
+    // In lines that were joined, the frame's bars stand between words.
     if !text.lines().any(framed) && !text.contains(" ┃ ") {
         return text.to_owned();
     }
@@ -97,26 +97,26 @@ fn unboxed(text: &str) -> String {
     text.lines().map(bare).collect::<Vec<_>>().join("\n")
 }
 
-/// Characters that may be pasted between a user's words and stay there.
+/// Maximum characters of pasted text that stay in place among the user's words.
 const ASIDE: usize = 120;
 
-/// Maximum characters of a log, both ends of it: it is looked up, not read.
+/// Maximum characters of a log, from both ends: it is looked up, not read.
 const LOGGED: usize = 1_200;
 
 /// Maximum characters of a diff.
 const DIFF: usize = 300;
 
-/// Maximum characters of a harness's instructions to every model: what binds stands among the orders.
+/// Maximum characters of a harness's instructions to every model: binding ones are listed as orders.
 const MANUAL: usize = 400;
 
-/// A stretch that was pasted into a prompt.
+/// A pasted part of a prompt.
 struct Pasted {
     /// Maximum characters.
     most: usize,
     text: String,
 }
 
-/// What was typed, then what was pasted between it, blocks of code and logs: what is wanted comes first.
+/// Typed text, then what was pasted between it (code blocks, logs): what is wanted comes first.
 fn apart(typed: &[String], pasted: &[Pasted], chars: usize) -> String {
     let mut left = chars;
     let mut out = String::new();
@@ -136,7 +136,7 @@ fn apart(typed: &[String], pasted: &[Pasted], chars: usize) -> String {
         if length <= room {
             out.push_str(&format!("; pasted: \"{}\"", text.text));
         } else if room >= 60 {
-            // The end of a log says how it ended.
+            // The end of a log says how it ended, so it gets more.
             let share = if text.most == LOGGED { room / 3 } else { room * 2 / 3 };
             let (head, tail) = (paired(clip(&text.text, share).0), clip_end(&text.text, room - share));
             out.push_str(&format!("; pasted: \"{head}\" … \"{tail}\""));
@@ -146,7 +146,7 @@ fn apart(typed: &[String], pasted: &[Pasted], chars: usize) -> String {
     out
 }
 
-/// What was typed of a text, and what was pasted, each stretch on one line.
+/// The typed and the pasted parts of a text, each as one line.
 fn unpasted(text: &str) -> (Vec<String>, Vec<Pasted>) {
     let (mut typed, mut pasted) = (Vec::new(), Vec::new());
     for (kind, stretch) in stretches(text) {
@@ -160,7 +160,7 @@ fn unpasted(text: &str) -> (Vec<String>, Vec<Pasted>) {
             Stretch::Log | Stretch::Transcript => LOGGED,
             Stretch::HarnessText => MANUAL,
         };
-        // A fence may stand on the line of what it encloses; the language's name that it begins with is none of it.
+        // A fence may share its line with content; the language after an opening fence is not content.
         let bare = stretch.lines().enumerate().map(|(at, it)| match it.trim_start().strip_prefix("```") {
             Some(rest) if rest.trim().is_empty() || at == 0 && !rest.trim().contains(' ') => "",
             Some(rest) if rest.trim().contains(' ') => rest,
@@ -180,7 +180,7 @@ pub(super) fn cut(text: &str, chars: usize) -> String {
     if cut { format!("{} …", paired(head)) } else { head.into() }
 }
 
-/// Prose, cut so that it does not end with what announces the rest; of a report also the sentences that end it.
+/// Prose, cut so that it does not end by announcing what is cut; a report also keeps its last sentences.
 fn told(text: &str, chars: usize) -> String {
     let flat = flat(text);
     let (head, cut) = clip(&flat, chars);
@@ -193,7 +193,7 @@ fn told(text: &str, chars: usize) -> String {
     if cut { format!("{} …", without_cut_announcement(paired(head))) } else { head.into() }
 }
 
-/// Without a quotation of code that is opened and not closed.
+/// Removes a code span that is opened and not closed.
 fn paired(text: &str) -> &str {
     match text.rfind('`').filter(|_| text.matches('`').count() % 2 == 1) {
         Some(at) => text[..at].trim_end_matches('`').trim_end(),

@@ -1,18 +1,18 @@
-//! What a script within a command line is for: the lines of the script itself say little on one line.
+//! What a script inside a command is for: on one line, its own code says little.
 
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 
-/// The first line of a command with a script: a here-document of an interpreter, or a quotation that goes on.
+/// The first line of a command with a script: an interpreter with a here-document or an open quotation.
 static OPENS: AsciiFirstRegex = AsciiFirstRegex::new(
     r#"(?:^|[\s/;&|(])(?:python[\d.]*|node|ruby|perl|bun|deno|php|bash|sh|zsh|psql|sqlite3)\b(?:[^\n]*<<|[^\n]*\s-\w*[ce]\s+\$?['"][^'"]*$)"#,
 );
-/// Lines with which scripts begin.
+/// Lines with which scripts begin, and which do not tell their purpose.
 static PREAMBLE: AsciiFirstRegex = AsciiFirstRegex::new(
     r"^(?:import |from \S+ import|use |using |require\b|(?:const|let|var) [^=]*= *(?:await import|require)\b|set -|['\x22]use strict|[^\w#/-]*$)",
 );
 
-/// What the script is for that `line`, the telling line of `command`, begins with: the comment in front of it, its own
-/// first comment, or its first line that does something.
+/// The purpose of the script that begins in `line` of `command`: the comment in front of it, its own first
+/// comment, or its first line that does something.
 pub(super) fn purpose<'a>(command: &'a str, line: &str) -> Option<&'a str> {
     if !OPENS.is_match(line) {
         return None;

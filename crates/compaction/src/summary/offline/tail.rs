@@ -1,4 +1,4 @@
-//! What stands behind the summary word for word: names that are read there need no place in a list.
+//! The messages behind the summary: names that can be read there need no place in a list.
 
 use std::collections::HashSet;
 
@@ -8,10 +8,10 @@ use history::{History, Part};
 
 #[derive(Default)]
 pub(super) struct Tail<'a> {
-    /// The first message of it.
+    /// Index of its first message.
     pub(super) from: usize,
     texts: Vec<&'a str>,
-    /// Names of code in the texts.
+    /// Words of the texts that may be names of code.
     words: HashSet<&'a str>,
 }
 
@@ -32,7 +32,7 @@ impl<'a> Tail<'a> {
         Self { from: ask.region.end, texts, words }
     }
 
-    /// Whether it changes the status of a step that only the messages before it name: by its number.
+    /// Whether the tail changes the status of a plan's step by its number only, without its text.
     pub(super) fn leaves_unnamed(&self, fact: &Fact) -> bool {
         fact.message >= self.from
             && fact.voice() == Voice::Model
@@ -40,7 +40,7 @@ impl<'a> Tail<'a> {
             && !self.texts.iter().any(|it| it.contains(fact.text.as_str()))
     }
 
-    /// Whether it says a symbol, or a file that was only found.
+    /// Whether the tail names a fact's symbol, or its file if that was only found.
     pub(super) fn says(&self, fact: &Fact) -> bool {
         match &fact.detail {
             Detail::Symbol { .. } => self.words.contains(fact.text.as_str()),

@@ -1,4 +1,4 @@
-//! Anthropic Messages: what is sent, and what its stream means. Shapes: the published API of version 2023-06-01.
+//! Anthropic Messages: request bodies and stream events. Shapes: the published API of version 2023-06-01.
 
 use serde_json::{Value, json};
 
@@ -8,8 +8,9 @@ use history::json::set;
 /// The API version that is sent with every request.
 pub const VERSION: &str = "2023-06-01";
 
-/// The request body. With a prefix, the session's own system, tools and messages stand in front, byte for byte, and the
-/// end of them is marked so that it is read from the cache; `tool_choice` is left out because it would break it.
+/// The request body. A prefix (the session's own system, tools and messages) comes first, byte for byte, and
+/// its end is marked so that it is read from the cache; `tool_choice` would invalidate that, so it is left
+/// out.
 pub fn body(model: &str, ask: &ModelRequest) -> Value {
     let turn = |it: &Turn| json!({"role": it.speaker.role(), "content": [{"type": "text", "text": it.text}]});
     let Prefix { system, tools, mut messages } = ask.front();
@@ -21,7 +22,7 @@ pub fn body(model: &str, ask: &ModelRequest) -> Value {
     out
 }
 
-/// Marks the last block that may carry it as the end of what is cached, unless the session marks its own.
+/// Sets `cache_control` on the last block that may carry it, unless the session sets its own.
 fn mark(messages: &mut [Value]) {
     let marked = messages.iter().any(|it| it.to_string().contains("\"cache_control\""));
     let Some(last) = messages.last_mut().filter(|_| !marked) else { return };
@@ -77,7 +78,7 @@ pub fn event(draft: &mut PartialReply, event: &Value) {
             reply.stop = text(event, "/delta/stop_reason").and_then(stop_reason).unwrap_or(reply.stop);
         }
         Some("message_stop") => draft.finished = true,
-        // An answer that was not streamed, as some gateways give it.
+        // A reply that was not streamed, as some gateways send it.
         Some("message") => {
             for block in event["content"].as_array().into_iter().flatten() {
                 reply.text.push_str(text(block, "/text").unwrap_or_default());
@@ -87,7 +88,7 @@ pub fn event(draft: &mut PartialReply, event: &Value) {
             reply.stop = text(event, "/stop_reason").and_then(stop_reason).unwrap_or_default();
             draft.finished = true;
         }
-        // Pings, ends of blocks, and what is yet to come.
+        // Pings, ends of blocks, and future event types.
         Some(_) | None => {}
     }
 }

@@ -1,4 +1,4 @@
-//! Gemini generateContent: what is sent, and what its stream means.
+//! Gemini generateContent: request bodies and stream events.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! A request as its provider wants it written, and what its events say.
+//! The providers' formats: request headers and bodies, and stream events.
 
 pub mod anthropic;
 pub mod gemini;
@@ -11,7 +11,7 @@ use crate::summary::failure::Failure;
 use crate::summary::model::{Api, Endpoint, Key, ModelRequest, PartialReply};
 
 impl Endpoint {
-    /// Headers besides the content type. The key is in them and nowhere else.
+    /// Headers besides the content type. The key goes nowhere else.
     pub fn headers(&self) -> Vec<(&'static str, String)> {
         let key = self.key.as_ref().map(Key::expose);
         match self.api {
@@ -36,7 +36,7 @@ impl Endpoint {
         }
     }
 
-    /// Takes one event of the stream in.
+    /// Adds one event of the stream to the reply.
     ///
     /// # Errors
     /// The failure that the event itself reports.

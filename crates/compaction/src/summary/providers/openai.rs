@@ -1,5 +1,5 @@
-//! OpenAI Responses and chat completions: what is sent, and what their streams mean. Chat completions are also what
-//! Ollama, llama.cpp, vLLM and LM Studio speak.
+//! OpenAI Responses and chat completions: request bodies and stream events. Ollama, llama.cpp, vLLM and LM
+//! Studio speak chat completions, too.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::summary::model::{
     ModelRequest, PartialReply, Prefix, Speaker, StopReason, number, set_some, text,
 };
 
-/// The body of a Responses request. Nothing is kept by the provider (`store`).
+/// The body of a Responses request. With `store: false`, the provider keeps nothing.
 pub fn responses_body(model: &str, ask: &ModelRequest) -> Value {
     let turns = ask.turns.iter().map(|it| match it.speaker {
         Speaker::Us => {
@@ -26,8 +26,8 @@ pub fn responses_body(model: &str, ask: &ModelRequest) -> Value {
     out
 }
 
-/// The body of a chat completion. `max_tokens`: the newer name is not known to the compatible servers, and OpenAI's own
-/// models are asked by [`responses_body`].
+/// The body of a chat completion. `max_tokens`, since compatible servers do not know its newer name, and
+/// OpenAI's own models are asked by [`responses_body`].
 pub fn chat_body(model: &str, ask: &ModelRequest) -> Value {
     let turns = ask.turns.iter().map(|it| json!({"role": it.speaker.role(), "content": it.text}));
     let Prefix { system, tools, messages } = ask.front();
@@ -42,7 +42,7 @@ pub fn chat_body(model: &str, ask: &ModelRequest) -> Value {
     out
 }
 
-/// Takes an event of a Responses stream in.
+/// Adds an event of a Responses stream to the reply.
 pub fn responses_event(draft: &mut PartialReply, event: &Value) {
     match event["type"].as_str() {
         Some("response.output_text.delta") => {
@@ -56,13 +56,13 @@ pub fn responses_event(draft: &mut PartialReply, event: &Value) {
         }
         Some("response.completed" | "response.incomplete") => response(draft, &event["response"]),
         Some(_) => {}
-        // An answer that was not streamed.
+        // A reply that was not streamed.
         None if event["object"] == "response" => response(draft, event),
         None => {}
     }
 }
 
-/// Takes the finished response in: usage, why it ended, and its text where none was streamed.
+/// Adds the finished response: usage, stop reason, and the text if none was streamed.
 fn response(draft: &mut PartialReply, response: &Value) {
     let reply = &mut draft.reply;
     draft.finished = true;
@@ -87,7 +87,7 @@ fn response(draft: &mut PartialReply, response: &Value) {
     }
 }
 
-/// Takes a chunk of a chat completion in.
+/// Adds a chunk of a chat completion to the reply.
 pub fn chat_event(draft: &mut PartialReply, event: &Value) {
     let reply = &mut draft.reply;
     if let Some(model) = text(event, "/model") {
@@ -99,7 +99,7 @@ pub fn chat_event(draft: &mut PartialReply, event: &Value) {
         reply.tokens.output = number(event, "/usage/completion_tokens");
     }
     let Some(choice) = event.pointer("/choices/0") else { return };
-    // `message` where the answer was not streamed.
+    // `message` if the reply was not streamed.
     for said in ["/delta", "/message"] {
         let Some(said) = choice.pointer(said) else { continue };
         reply.text.push_str(said["content"].as_str().unwrap_or_default());

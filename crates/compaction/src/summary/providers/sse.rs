@@ -1,4 +1,4 @@
-//! Server-sent events, as far as the providers use them: `data:` lines up to an empty one. Pure.
+//! Server-sent events as the providers use them: `data:` lines up to an empty line. Pure.
 
 /// Reads a stream that comes in pieces cut anywhere, also within a character or between `\r` and `\n`.
 #[derive(Debug, Default)]
@@ -9,10 +9,10 @@ pub struct SseReader {
 }
 
 impl SseReader {
-    /// Takes a piece in; `event` gets the data of every event that it completes.
+    /// Takes a piece, and calls `event` with the data of every event that it completes.
     ///
     /// # Errors
-    /// The first that `event` returns.
+    /// The first error that `event` returns.
     pub fn feed<E>(&mut self, piece: &[u8], event: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         for &byte in piece {
             if byte == b'\n' {
@@ -24,16 +24,16 @@ impl SseReader {
         Ok(())
     }
 
-    /// The stream is over: an event that lacks its empty line still counts.
+    /// Ends the stream: a last event without its empty line still counts.
     ///
     /// # Errors
-    /// What `event` returns.
+    /// The error that `event` returns.
     pub fn end<E>(&mut self, event: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         self.end_line(event)?;
         self.dispatch(event)
     }
 
-    /// Bytes that wait for their end.
+    /// Bytes of unfinished events.
     pub fn waiting(&self) -> usize {
         self.line.len() + self.data.len()
     }
@@ -46,7 +46,7 @@ impl SseReader {
         if line.is_empty() {
             return self.dispatch(event);
         }
-        // Names, ids and comments say nothing that the data does not.
+        // Only data is needed: event names, ids and comments add nothing.
         if let Some(rest) = line.strip_prefix(b"data:") {
             if self.has_data {
                 self.data.push(b'\n');

@@ -1,18 +1,18 @@
-//! NgramSet of words, found again by their hashes.
+//! Sets of word n-grams, looked up by their hashes.
 
 use foldhash::HashMap;
 use twox_hash::XxHash3_64;
 
-/// Rows of up to three words that claims hold, and which of them were found.
+/// N-grams of up to three words that claims contain, and which of them were found.
 #[derive(Clone, Default)]
 pub(super) struct NgramSet {
-    /// Whether some row begins with a word of this [`bucket`]: most places are passed over without a closer look.
+    /// Whether an n-gram begins with a word of this [`bucket`], which rules out most words at once.
     first: Vec<bool>,
     rows: HashMap<u64, bool>,
 }
 
 impl NgramSet {
-    /// Asks for every row of a text.
+    /// Adds all n-grams of a text as wanted.
     pub(super) fn ask(&mut self, text: &str) {
         self.first.resize(1 << 16, false);
         for word in words(text) {
@@ -21,7 +21,7 @@ impl NgramSet {
         rows_of(text, |_| true, |it| _ = self.rows.insert(it, false));
     }
 
-    /// Marks what a text of the source has.
+    /// Marks the n-grams that a text of the source has.
     pub(super) fn find(&mut self, text: &str) {
         let Self { first, rows } = self;
         if first.is_empty() {
@@ -38,12 +38,12 @@ impl NgramSet {
         );
     }
 
-    /// Marks what another found of the same rows.
+    /// Marks what another set with the same n-grams found.
     pub(super) fn join(&mut self, other: Self) {
         self.rows.extend(other.rows.into_iter().filter(|it| it.1));
     }
 
-    /// Whether every row of a text that was asked for stands in the source.
+    /// Whether the source has all n-grams of a text that was added by [`ask`](Self::ask).
     pub(super) fn has(&self, text: &str) -> bool {
         let mut holds = true;
         rows_of(text, |_| true, |it| holds &= self.rows.get(&it).copied().unwrap_or_default());
@@ -55,9 +55,9 @@ pub(super) fn hash(text: &str) -> u64 {
     XxHash3_64::oneshot(text.as_bytes())
 }
 
-/// The words of a text, without what holds some together: runs of letters and digits.
+/// The runs of letters and digits in a text.
 fn words(mut text: &str) -> impl Iterator<Item = &str> {
-    // How many bytes at the start of a text are letters and digits, or are anything else.
+    // Number of bytes at the start of a text that are letters and digits, or that are anything else.
     let span = |text: &str, letters: bool| {
         let mut at = 0;
         while let Some(byte) = text.as_bytes().get(at) {
@@ -80,7 +80,7 @@ fn words(mut text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// 16 bits of a word that most other words do not have.
+/// A 16-bit hash of a word's first two bytes, last byte and length.
 fn bucket(word: &str) -> usize {
     let bytes = word.as_bytes();
     let at = |place: usize| bytes.get(place).copied().unwrap_or_default();
@@ -88,7 +88,7 @@ fn bucket(word: &str) -> usize {
     (u32::from_le_bytes(some).wrapping_mul(0x9E37_79B1) >> 16) as usize
 }
 
-/// Hashes of every one, two and three words in a row that begin with a word `first` holds for.
+/// Takes the hashes of all n-grams of up to three words whose first word `first` accepts.
 fn rows_of(text: &str, first: impl Fn(&str) -> bool, mut take: impl FnMut(u64)) {
     let mut words = words(text);
     let (mut one, mut two, mut three) = (words.next(), words.next(), words.next());
