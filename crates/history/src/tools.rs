@@ -4,6 +4,7 @@
 //! be broken or hostile: then an action without path or command comes out, never an error.
 
 pub mod code_mode;
+mod json_report;
 mod patch;
 mod shell;
 

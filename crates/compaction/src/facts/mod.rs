@@ -31,9 +31,12 @@ use history::tools::code_mode;
 use history::verbatim;
 use history::{Call, History};
 pub(crate) use past::UNREADABLE;
-pub use past::superseded::{answers, final_answer, last_answered, last_reply, question_answered};
+pub use past::superseded::{
+    AnsweredRequest, answers, final_answer, last_answered, last_reply, question_answered,
+};
 pub(crate) use past::{
-    ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, BELOW, EARLIER, GOES_ON, MORE_DONE, REPLIED_BELOW,
+    ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, BELOW, EARLIER, GOES_ON, MORE_DONE,
+    REPLIED_BELOW,
 };
 pub use talk::last_step;
 

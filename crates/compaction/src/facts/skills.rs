@@ -86,9 +86,10 @@ pub(in crate::facts) fn read(history: &History, facts: &mut Vec<Fact>) {
         .extend(skills.map(|(number, text)| Fact::from_tools(ToolTopic::Skills, number, text, Detail::None)));
 }
 
-/// Whether the output of a call is the text of a skill (OpenCode, Gemini CLI).
+/// Whether the output of a call is the text of a skill (OpenCode, Gemini CLI) or announces it (Claude Code): no
+/// subagent runs.
 pub(in crate::facts) fn is_instructions(output: &str) -> bool {
-    output.starts_with("<skill_content") || output.starts_with("<activated_skill")
+    ["<skill_content", "<activated_skill", "Launching skill: "].iter().any(|it| output.starts_with(it))
 }
 
 /// The name of the skill that a call loads.

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use self::results::{printed, results};
+use super::json_report::{is_report, unwrapped};
 use crate::{Call, History, Output, Part, Text};
 
 pub(super) fn is_script(call: &Call) -> bool {
@@ -52,10 +53,12 @@ fn prints_each_result(script: &str) -> bool {
     loops && script.matches("text(").count() == 1 && script.matches("Promise.all(").count() == 1
 }
 
-/// A history with the calls and results of scripts in place of the scripts, message by message; nothing if it has none.
+/// A history with the calls and results of scripts in place of the scripts, and the output of a command in place of its
+/// JSON report, message by message; `None` if it has neither.
 pub fn expanded(history: &History) -> Option<History> {
     let mut scripts = history.messages().iter().flat_map(|it| it.calls());
-    if !scripts.any(is_script) {
+    let mut outputs = history.messages().iter().flat_map(|it| it.outputs());
+    if !scripts.any(is_script) && !outputs.any(is_report) {
         return None;
     }
     let mut expansion = Expansion::default();
@@ -65,7 +68,7 @@ pub fn expanded(history: &History) -> Option<History> {
             match part {
                 Part::Call(call) => message.parts.extend(expansion.call(call)),
                 Part::Output(output) => {
-                    for part in expansion.output(output) {
+                    for part in expansion.output(unwrapped(output)) {
                         expansion.remember_unfinished(&part, number, message.parts.len());
                         message.parts.push(Part::Output(part));
                     }

@@ -143,6 +143,8 @@ pub(crate) const MORE_DONE: &str = " (more work followed)";
 pub(crate) const ANSWERED: &str = " (reply at [#";
 /// As [`ANSWERED`], if the session no longer contains the reply; the number of a later message follows.
 pub(crate) const ANSWERED_BEFORE: &str = " (reply before [#";
+/// As [`ANSWERED`], if the next request came before any reply; the number of the next reply follows.
+pub(crate) const ANSWERED_LATER: &str = " (no reply before the next request; later reply at [#";
 /// The wording of [`ANSWERED`], [`ANSWERED_BEFORE`] and [`ANSWERED_BELOW`] in older summaries.
 pub(in crate::facts) const ANSWERED_ONCE: [&str; 3] =
     [" (answered at [#", " (answered before [#", " (answered in the messages below)"];

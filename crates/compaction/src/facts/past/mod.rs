@@ -23,7 +23,8 @@ use crate::facts::topic::LineKind;
 use crate::facts::voice::{EarlierSummary, ToolTopic};
 use crate::facts::{Detail, Fact, FileOp, Name, Polarity, Topic};
 pub(crate) use headings::{
-    ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, BELOW, EARLIER, GOES_ON, MORE_DONE, REPLIED_BELOW,
+    ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, BELOW, EARLIER, GOES_ON, MORE_DONE,
+    REPLIED_BELOW,
 };
 use headings::{ANSWERED_ONCE, Heading, SUFFIXES_ONCE, op_in, parse_heading};
 use history::{History, Kind, Message, Part};
@@ -402,7 +403,9 @@ impl SummaryReader<'_> {
             .find_map(|it| body.strip_suffix(it))
             .unwrap_or(&body);
         let [at, before, below] = ANSWERED_ONCE;
-        let at = [ANSWERED, ANSWERED_BEFORE, at, before].iter().find_map(|it| body.rsplit_once(it));
+        let at = [ANSWERED, ANSWERED_BEFORE, ANSWERED_LATER, at, before]
+            .iter()
+            .find_map(|it| body.rsplit_once(it));
         let at = at.filter(|it| it.1.ends_with(')')).map(|it| it.0);
         let below = [ANSWERED_BELOW, below].iter().find_map(|it| body.strip_suffix(it));
         let goal = at.or(below).filter(|_| requests);

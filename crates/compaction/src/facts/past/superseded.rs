@@ -270,12 +270,13 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
 
 /// Whether a step was planned in a turn that ended with a report which leaves nothing open, and other requests were
 /// answered since: nobody speaks of it any more.
-fn is_left_behind(history: &History, answers: &[(usize, usize)], planned: usize) -> bool {
+fn is_left_behind(history: &History, answers: &[AnsweredRequest], planned: usize) -> bool {
     /// Minimum requests answered since.
     const SINCE: usize = 2;
-    let Some((_, end)) = answers.iter().find(|it| (it.0..it.1).contains(&planned)) else { return false };
-    let report = &history.messages()[*end];
-    let since = answers.iter().filter(|it| it.0 > *end).count();
+    let turn = answers.iter().find(|it| (it.request..it.reply).contains(&planned));
+    let Some(end) = turn.map(|it| it.reply) else { return false };
+    let report = &history.messages()[end];
+    let since = answers.iter().filter(|it| it.request > end).count();
     since >= SINCE && is_report(report) && !leaves_open(&text_of_model(report))
 }
 
@@ -426,13 +427,24 @@ pub fn last_reply(history: &History) -> Option<usize> {
     (at > 0 && speaks(last) && worked && !working && !only_asks && !goes_on()).then_some(at)
 }
 
-/// Each request that was answered before the next one, with the last message of the model before that. A request that
-/// comes while the model works is answered together with the one before it.
-pub fn answers(history: &History) -> Vec<(usize, usize)> {
+/// A request and the reply to it.
+#[derive(Debug, Clone, Copy)]
+pub struct AnsweredRequest {
+    /// Number of the user's message.
+    pub request: usize,
+    /// Number of the model's message.
+    pub reply: usize,
+    /// The next request came before any reply: whether the reply covers this one is uncertain.
+    pub passed_over: bool,
+}
+
+/// Each answered request, with the last message of the model before the next request. A request that comes while the
+/// model works is answered together with the one before it.
+pub fn answers(history: &History) -> Vec<AnsweredRequest> {
     let messages = history.messages();
-    let mut out = Vec::new();
+    let mut out: Vec<AnsweredRequest> = Vec::new();
     // The last message of the model, and whether it calls tools.
-    let (mut asked, mut said, mut last, mut works) = (Vec::new(), None, 0, false);
+    let (mut asked, mut said, mut last, mut works) = (Vec::<AnsweredRequest>::new(), None, 0, false);
     for (number, message) in messages.iter().enumerate() {
         // The replies to prompts that a compaction kept are gone; all but the last prompt were answered.
         if message.kind == Kind::Summary {
@@ -449,10 +461,16 @@ pub fn answers(history: &History) -> Vec<(usize, usize)> {
             if let Some(answer) = said.take().filter(answers) {
                 // A reply that asks back has done nothing yet, but may have answered a question.
                 let open = asks_back(&text_of_model(&messages[answer]));
-                let over = |it: &mut usize| !open || is_question(&messages[*it].plain());
-                out.extend(asked.extract_if(.., over).map(|it| (it, answer)));
+                let over = |it: &mut AnsweredRequest| !open || is_question(&messages[it.request].plain());
+                out.extend(asked.extract_if(.., over).map(|it| AnsweredRequest { reply: answer, ..it }));
+            } else {
+                asked.iter_mut().for_each(|it| it.passed_over = true);
             }
-            asked.extend(request.then_some(number));
+            asked.extend(request.then_some(AnsweredRequest {
+                request: number,
+                reply: number,
+                passed_over: false,
+            }));
         } else if message.role == Role::Assistant {
             (last, works) = (number, message.calls().next().is_some() && !delivers(message));
             said = Some(number).filter(|_| speaks(message)).or(said);

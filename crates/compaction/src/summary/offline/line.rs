@@ -6,8 +6,8 @@ use super::quote::{cut, finished_plan, words};
 use super::script;
 use crate::facts::text::{clip, flat, without_escapes};
 use crate::facts::{
-    ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, BELOW, Detail, EARLIER, Fact, FileOp, Ledger, Name, Outcome,
-    REPLIED_BELOW, REPOSITORY, Topic, UNREADABLE, Voice, is_read_only,
+    ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, AnsweredRequest, BELOW, Detail, EARLIER, Fact,
+    FileOp, Ledger, Name, Outcome, REPLIED_BELOW, REPOSITORY, Topic, UNREADABLE, Voice, is_read_only,
 };
 
 /// A fact as written; lines with the same label and group are joined.
@@ -38,7 +38,7 @@ pub(super) struct LineStyle {
     /// The message of the last step, and its suffix, if its turn went on.
     pub(super) goes_on: Option<(usize, &'static str)>,
     /// Requests, in order, each with the message that answered it.
-    pub(super) answers: Vec<(usize, usize)>,
+    pub(super) answers: Vec<AnsweredRequest>,
     /// The message of the current request, if it stays word for word behind the summary.
     pub(super) below: Option<usize>,
     /// Whether the current request says little without the one before it.
@@ -57,9 +57,9 @@ impl LineStyle {
 
     /// The suffix of a request that says how it was answered, if it was.
     fn answer_of_last(&self, fact: &Fact) -> String {
-        let by = self.answers.iter().find(|it| it.0 == fact.message && fact.topic == Topic::Last);
-        if let Some((_, by)) = by.filter(|it| it.1 < self.end) {
-            return format!("{ANSWERED}{by}])");
+        let by = self.answers.iter().find(|it| it.request == fact.message && fact.topic == Topic::Last);
+        if let Some(by) = by.filter(|it| it.reply < self.end) {
+            return replied(by);
         }
         // The goal of an earlier summary is wider than one request.
         let request = fact.voice() == Voice::User;
@@ -82,9 +82,9 @@ impl LineStyle {
         if fact.voice() != Voice::User {
             return EARLIER.to_owned();
         }
-        let by = self.answers.iter().find(|it| it.0 == fact.message);
-        match by.map(|it| it.1).filter(|it| *it <= last) {
-            Some(by) => format!("{ANSWERED}{by}])"),
+        let by = self.answers.iter().find(|it| it.request == fact.message);
+        match by.filter(|it| it.reply <= last) {
+            Some(by) => replied(by),
             None => format!("{ANSWERED_BEFORE}{last}])"),
         }
     }
@@ -94,6 +94,11 @@ impl LineStyle {
         let word = self.word(ours);
         if word.ends_with(']') { word.to_owned() } else { format!("{word}:") }
     }
+}
+
+fn replied(by: &AnsweredRequest) -> String {
+    let suffix = if by.passed_over { ANSWERED_LATER } else { ANSWERED };
+    format!("{suffix}{}])", by.reply)
 }
 
 impl SummaryLine {

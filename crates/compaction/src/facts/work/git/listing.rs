@@ -63,7 +63,8 @@ impl Listing {
             it.from_root = flags.iter().any(|it| it.starts_with("--porcelain"));
             it.path = it.path.trim_matches('"').to_owned();
         }
-        let whole = all && joined.is_empty() && command.shows_all(files.len(), |_| false);
+        let cut = CUT.iter().any(|it| output.contains(it));
+        let whole = all && !cut && joined.is_empty() && command.shows_all(files.len(), |_| false);
         Some(Self { whole, files })
     }
 }
@@ -89,6 +90,9 @@ fn short_line(at: usize, line: &str) -> Option<Listed> {
     };
     Some(Listed { path: path.to_owned(), change, from_root: false })
 }
+
+/// Marks that Codex puts in the middle of an output that it shortens.
+const CUT: [&str; 2] = [" tokens truncated…", "[... omitted "];
 
 /// Heading of the untracked files in the long format.
 const UNTRACKED: &str = "Untracked files:";

@@ -12,6 +12,8 @@ pub(in crate::facts::work) struct Uncommitted {
     committed: Option<usize>,
     /// Message of the last `git status` that showed all that was uncommitted.
     status: Option<usize>,
+    /// How many files outside of the working directory that `git status` listed.
+    elsewhere: usize,
     /// Uncommitted files: the last message that shows the change, and the change.
     changed: BTreeMap<String, (usize, Change)>,
     /// Files that the session edited.
@@ -145,6 +147,9 @@ impl Uncommitted {
             self.status = Some(number);
         }
         let resolved: Vec<Option<String>> = listing.files.iter().map(resolve).collect();
+        if listing.whole {
+            self.elsewhere = resolved.iter().filter(|it| it.is_none()).count();
+        }
         let others: BTreeSet<&String> = resolved.iter().flatten().collect();
         for (listed, name) in listing.files.iter().zip(&resolved) {
             // A file that is itself in the list is not taken for another one whose path ends alike.
@@ -186,7 +191,11 @@ impl Uncommitted {
         let (before, mut newest): (Vec<_>, Vec<_>) = self.changed.iter().partition(of_before);
         if newest.is_empty() {
             let at = self.status.filter(|it| self.committed.is_none_or(|at| at < *it))?;
-            let but = if before.is_empty() { "" } else { " but files that were untracked before" };
+            let but = match (before.is_empty(), self.elsewhere) {
+                (true, 0) => "",
+                (false, 0) => " but files that were untracked before",
+                (_, _) => " in the working directory; the repository has other uncommitted files",
+            };
             return Some(format!("nothing uncommitted at #{}{but} (git status)", origin(at)));
         }
         let (known, at) = match (self.status, self.committed) {
