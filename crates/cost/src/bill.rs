@@ -1,4 +1,4 @@
-//! What a session's requests cost: in all, by part of the bill, by turn, and what was paid a second time.
+//! What a session's requests cost: in all, by part of the bill, by turn, and what was paid again.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::replay::{MissCause, Replay};
 use history::Usage;
 use sessions::requests::{Request, Requests};
 
-/// Tokens, and US dollars for as many of them as have a price.
+/// Tokens, and US dollars for those of them that have a price.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Charge {
     pub tokens: u64,
@@ -17,9 +17,9 @@ pub struct Charge {
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Amounts {
     pub requests: usize,
-    /// Of these, those whose price is not known: in tokens only.
+    /// Those of `requests` whose price is not known: they are counted in tokens only.
     pub unpriced: usize,
-    /// Tokens in, not from a cache.
+    /// Input tokens, not from a cache.
     pub input: Charge,
     /// Input read from a cache.
     pub cache_read: Charge,
@@ -31,15 +31,16 @@ pub struct Amounts {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Bill {
     pub total: Amounts,
-    /// Of these, those of side chains.
+    /// The part of `total` that is of side chains.
     pub side: Amounts,
-    /// By number of the prompt; what came before the first is under none.
+    /// By index of the prompt; none for what came before the first one.
     pub turns: Vec<(Option<usize>, Amounts)>,
-    /// What was sent before, was not found in a cache, and was paid again, by cause; dollars above what reading it costs.
+    /// What was sent before, was not found in a cache, and was paid again, by cause: requests, tokens, and
+    /// the dollars above the price of reading them from the cache.
     pub again: BTreeMap<MissCause, (usize, Charge)>,
     /// Models without a price, and why.
     pub unpriced: BTreeMap<String, String>,
-    /// Models with one: the day it was read, and where.
+    /// Models with a price: the day it was read, and where.
     pub prices: BTreeMap<String, (String, String)>,
 }
 
@@ -78,7 +79,7 @@ impl Amounts {
 }
 
 impl Bill {
-    /// Of all requests of a session.
+    /// The bill for all requests of a session.
     pub fn of(requests: &Requests, prices: &Prices) -> Self {
         let (mut out, mut replay) = (Self::default(), Replay::default());
         let mut before: BTreeMap<bool, u64> = BTreeMap::new();
@@ -93,7 +94,7 @@ impl Bill {
         out
     }
 
-    /// The turns that cost most, in dollars where all have a price, else in tokens.
+    /// The most expensive turns, by dollars if all have a price, else by tokens.
     pub fn dearest(&self, most: usize) -> Vec<(Option<usize>, Amounts)> {
         let mut out = self.turns.clone();
         let priced = self.total.unpriced == 0;

@@ -1,4 +1,4 @@
-//! What of a request a provider has in its cache: rules by model, as data.
+//! Which part of a request a provider has in its cache: rules by model, as data.
 
 use std::sync::LazyLock;
 
@@ -11,25 +11,25 @@ use history::Usage;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Rule {
-    /// What the ids of its models begin with.
+    /// Prefixes of the ids of its models.
     models: Vec<String>,
     /// Seconds that a prefix is kept after its last use.
     pub seconds: u32,
-    /// The same where it was written for an hour.
+    /// The same for a prefix that was written to be kept for an hour.
     pub hour_seconds: u32,
-    /// Tokens below which nothing is cached.
+    /// Minimum tokens of a prefix that is cached.
     pub minimum: u64,
-    /// What is read is a multiple of this many tokens, plus a constant.
+    /// The tokens that are read are a multiple of this, plus a constant.
     pub step: u64,
-    /// Of what a warm cache holds, the share that is not read from it all the same; measured.
+    /// The share of a warm cache's tokens that is not read from it nevertheless; measured.
     pub lost: f64,
-    /// Whether writes are reported and billed apart from other input.
+    /// Whether writes are reported and billed separately from other input.
     pub writes: bool,
-    /// The page that says it.
+    /// The page that documents it.
     pub source: String,
     /// The day it was read, `YYYY-MM-DD`.
     pub date: String,
-    /// What the page does not say and was measured.
+    /// What was measured, because the page does not say it.
     #[serde(default)]
     pub measured: String,
 }
@@ -40,7 +40,7 @@ struct CacheTable {
     cache: Vec<Rule>,
 }
 
-/// The rule of a model, or nothing where none is known.
+/// The rule of a model; none if it is unknown.
 pub fn rule(model: &str) -> Option<&'static Rule> {
     static TABLE: LazyLock<Vec<Rule>> = LazyLock::new(|| {
         toml::from_str::<CacheTable>(include_str!("caches.toml")).map(|it| it.cache).unwrap_or_default()
@@ -58,24 +58,26 @@ pub fn rule(model: &str) -> Option<&'static Rule> {
 pub struct Cached {
     /// Tokens of the last request that the next one finds while the cache is warm.
     pub tokens: u64,
-    /// Of these, tokens that stay the same across a compaction: system prompt and tools.
+    /// Those of `tokens` that stay the same across a compaction: system prompt and tools.
     pub base: u64,
-    /// Tokens read last: what is read differs from it by whole steps.
+    /// The tokens that were last read, modulo the step: what is read differs by whole steps.
     phase: u64,
-    /// Written for an hour.
+    /// Whether it was written to be kept for an hour.
     hour: bool,
     /// Milliseconds since 1970 of the last use.
     at: Option<i64>,
 }
 
 impl Cached {
-    /// After a request that was sent at a time and reported so. `base`: what was known of it before.
+    /// The cache after a request that was sent at this time and reported this usage. `base`: the one known
+    /// before.
     pub fn after(rule: &Rule, usage: &Usage, at: Option<i64>, base: u64) -> Self {
-        // Without breakpoints of its own all of a request is cached. With them, what is behind the last one is input.
+        // Without breakpoints all of a request is cached. With them, what is after the last one is reported
+        // as input.
         let tokens =
             if rule.writes && usage.cache_write > 0 { usage.sent() - usage.input } else { usage.sent() };
         let tokens = if tokens < rule.minimum { 0 } else { tokens };
-        // A new session finds nothing but what all sessions begin with; so does one after a compaction.
+        // A new session finds only what all sessions begin with; so does a session after a compaction.
         let base = match (base, usage.cache_read) {
             (0, read) => read,
             (base, 0) => base,
@@ -85,23 +87,23 @@ impl Cached {
         Self { tokens, base, phase: usage.cache_read % rule.step.max(1), hour, at }
     }
 
-    /// Milliseconds after its last use for which it is warm.
+    /// For how many milliseconds after its last use it is warm.
     pub fn lives(&self, rule: &Rule) -> i64 {
         1_000 * i64::from(if self.hour { rule.hour_seconds } else { rule.seconds })
     }
 
-    /// Milliseconds since 1970 until which it is warm, where the time of its last use is known.
+    /// Milliseconds since 1970 until which it is warm, if the time of its last use is known.
     pub fn warm_until(&self, rule: &Rule) -> Option<i64> {
         self.at.map(|it| it.saturating_add(self.lives(rule)))
     }
 
-    /// Whether it is warm at a time; a time that is not known, or before the last use, says nothing against it.
+    /// Whether it is warm at this time. If the time is unknown, or before the last use, it is assumed to be.
     pub fn is_warm(&self, rule: &Rule, at: Option<i64>) -> bool {
         self.warm_until(rule).zip(at).is_none_or(|(until, at)| at < until)
     }
 
-    /// What a request of `sent` tokens, sent at a time, will be reported as. `same`: tokens of its beginning that are
-    /// as they were.
+    /// The usage that a request of `sent` tokens, sent at this time, will be reported with. `same`: how many
+    /// tokens at its beginning are unchanged.
     pub fn split(&self, rule: &Rule, sent: u64, same: u64, at: Option<i64>) -> Usage {
         let found = if self.is_warm(rule, at) { self.tokens.min(same).min(sent) } else { 0 };
         let step = rule.step.max(1);
@@ -147,7 +149,7 @@ mod tests {
         assert_eq!((cold.cache_read, cold.cache_write), (0, 40_000));
         let changed = cached.split(rule, 40_000, 17_000, Some(1));
         assert_eq!((changed.cache_read, changed.cache_write), (17_000, 23_000));
-        // A clock that jumps back: nothing says that it is cold.
+        // A clock that jumps back is no evidence that it is cold.
         assert!(cached.is_warm(rule, Some(i64::MIN)) && cached.is_warm(rule, None));
         let hour = Cached::after(rule, &Usage { cache_write_hour: 1, ..first }, Some(0), 0);
         assert_eq!(hour.warm_until(rule), Some(3_600_000));

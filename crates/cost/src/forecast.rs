@@ -7,32 +7,32 @@ use history::Usage;
 /// What is known of the next requests, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ForecastSizes {
-    /// The next request as things are.
+    /// The next request if nothing is compacted.
     pub context: u64,
-    /// The same after a compaction.
+    /// The next request after a compaction.
     pub after: u64,
-    /// Of both, the beginning that a compaction leaves as it is: system prompt and tools.
+    /// The beginning of both, which a compaction does not change: system prompt and tools.
     pub same: u64,
-    /// What a request adds to the next one, its answer included.
+    /// What each request adds to the next one, including its answer.
     pub growth: u64,
 }
 
-/// The next requests, as they would be reported; outputs are the same either way and left out.
+/// The next requests, as they would be reported, without outputs, which a compaction does not change.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Forecast {
-    /// The next one as things are.
+    /// The next one if nothing is compacted.
     pub next: Usage,
-    /// One after it, while the cache stays warm.
+    /// A later one, while the cache stays warm.
     pub later: Usage,
     /// The first one after a compaction: its context is written to the cache anew.
     pub first: Usage,
     pub each: Usage,
     pub warm: bool,
-    /// Milliseconds since 1970 until which it is.
+    /// Milliseconds since 1970 until which the cache is warm.
     pub warm_until: Option<i64>,
 }
 
-/// Foresees them for a time. `asked`: nothing of it depends on who writes the summary.
+/// Forecasts the next requests for a time in milliseconds since 1970.
 pub fn forecast(rule: &Rule, cached: &Cached, sizes: &ForecastSizes, at: i64) -> Forecast {
     let at = Some(at);
     let later = |cached: &Cached, now: &Usage, context: u64| {
@@ -51,8 +51,8 @@ pub fn forecast(rule: &Rule, cached: &Cached, sizes: &ForecastSizes, at: i64) ->
 }
 
 impl Forecast {
-    /// After how many requests a compaction has paid for itself; nothing if never, or where a price is not known.
-    /// `asked`: US dollars for the summary itself, 0 where no model writes it.
+    /// After how many requests a compaction has paid for itself; none if never, or if a price is not known.
+    /// `asked`: US dollars for the summary itself, 0 if no model writes it.
     pub fn pays_after(&self, price: &Price, asked: f64) -> Option<u64> {
         let saved_first = price.of(&self.next)? - price.of(&self.first)? - asked;
         let saved_each = price.of(&self.later)? - price.of(&self.each)?;

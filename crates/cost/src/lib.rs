@@ -1,7 +1,8 @@
 //! What a session's requests cost, and when a compaction pays. Pure: prices and times are inputs.
 //!
-//! All of it stands on what providers reported, request by request ([`sessions::requests`]): a plan that is not
-//! billed by tokens has the same tokens, and its money is what the API would have charged.
+//! All of it is based on what providers reported, request by request ([`sessions::requests`]). Under a plan
+//! that is not billed by tokens, the tokens are the same, and the dollars are what the API would have
+//! charged.
 
 pub mod bill;
 pub mod cache;
@@ -14,7 +15,7 @@ pub use bill::{Amounts, Bill};
 pub use cache::Rule;
 pub use prices::{Price, Prices};
 
-/// To a hundredth of a cent: more is not known beforehand.
+/// Rounds to a hundredth of a cent: a forecast is no more precise.
 pub fn cents(dollars: f64) -> f64 {
     (dollars * 1e4).round() / 1e4
 }

@@ -1,8 +1,9 @@
-//! What a session would have cost had it been compacted at other moments: the same requests, with the context that each
-//! would have had.
+//! What a session would have cost if it had been compacted at other moments: the same requests, with the
+//! context that each would have had.
 //!
-//! What is as it was: what each request added, what it answered, and when it was sent. What is not known: whether the
-//! work would have gone the same way. A cache that was lost for no reason of time is not modelled, for any policy.
+//! Taken as it was: what each request added, what it answered, and when it was sent. Unknown: whether the
+//! work would have gone the same way. Not modelled, for any policy: caches that were lost for other reasons
+//! than time.
 
 use super::bill::Amounts;
 use super::cache::{Cached, Rule, rule};
@@ -12,18 +13,18 @@ use sessions::requests::Request;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Policy {
-    /// When the agent did.
+    /// When the agent compacted.
     Own,
     Never,
-    /// From this share of the window on.
+    /// At this share of the window or above.
     AtShare(f64),
-    /// When the cache has expired, from this share of the window on; and always from 80 %.
+    /// When the cache has expired, at this share of the window or above; and always from 80 %.
     AtExpiry(f64),
-    /// Before the request of this number, and when the agent did, as long as its compactions come before.
+    /// Before the request with this index, and also when the agent did.
     Before(usize),
 }
 
-/// What a compaction leaves, in tokens: what stays as it is, and a share of the rest within bounds.
+/// What a compaction leaves, in tokens: the overhead, and a share of the messages within bounds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Remainder {
     /// System prompt and tools.
@@ -38,7 +39,7 @@ pub struct Remainder {
 pub struct PolicyRun {
     pub amounts: Amounts,
     pub compactions: usize,
-    /// Requests that the model's window would not have taken.
+    /// Requests that would not have fit into the model's window.
     pub too_large: usize,
 }
 
@@ -52,13 +53,13 @@ impl Remainder {
     }
 }
 
-/// Share of the window from which any policy but `Never` compacts.
+/// Share of the window from which [`Policy::AtExpiry`] compacts even with a warm cache.
 const FULL: f64 = 0.8;
-/// A request that sends less than this share of the one before it is of another context: the agent compacted, cleared
-/// or rewound.
+/// A request that sends less than this share of the one before it has another context: the agent compacted,
+/// cleared or rewound.
 const SHRUNK: f64 = 0.75;
 
-/// A context as it goes through the requests of a session.
+/// The context that is simulated through the requests of a session.
 struct Simulated<'a> {
     policy: Policy,
     window: Option<u64>,
@@ -69,7 +70,7 @@ struct Simulated<'a> {
     run: PolicyRun,
 }
 
-/// Goes through the requests of a session's main chain.
+/// Simulates the requests of a session's main chain.
 pub fn run(
     requests: &[Request],
     policy: Policy,
@@ -102,7 +103,7 @@ impl Simulated<'_> {
             self.context = sent;
             return self.add(request, Usage { output: request.usage.output, ..request.usage });
         };
-        // What was added in a step that compacted is not known; the answer before it was, at least.
+        // What a step that compacted added is not known; at least it was the answer before it.
         let added = match before {
             Some(it) if shrunk => it.usage.output,
             Some(_) | None => sent.saturating_sub(sent_before),
@@ -110,7 +111,7 @@ impl Simulated<'_> {
         let own = shrunk && matches!(self.policy, Policy::Own | Policy::Before(_));
         let grown = self.context + added;
         let (context, compacted) = match own {
-            // An agent's own compaction of what is smaller already leaves no more than that.
+            // If the context is already smaller, an agent's own compaction does not enlarge it.
             true => (sent.min(grown), true),
             false if self.is_due(number, grown, rule, request) => (self.kept.after(grown), true),
             false => (grown, false),
@@ -140,9 +141,10 @@ impl Simulated<'_> {
         }
     }
 
-    /// The agent's own compaction asks the model: it reads the context and writes what is beyond the overhead afterwards.
+    /// The agent's own compaction asks the model, which reads the context and writes what is beyond the
+    /// overhead afterwards.
     fn ask_for_summary(&mut self, rule: &Rule, request: &Request, after: u64) {
-        /// Agents bound their summaries.
+        /// Maximum tokens of a summary: agents limit it.
         const LONGEST: u64 = 8_000;
         let parts = self.cached.split(rule, self.context, u64::MAX, request.sent_at);
         let output = after.saturating_sub(self.kept.overhead).min(LONGEST);
@@ -162,7 +164,7 @@ mod tests {
 
     const KEPT: Remainder = Remainder { overhead: 20_000, share: 0.15, minimum: 3_000, maximum: 32_000 };
 
-    /// A request a minute, or as far apart as said, each adding 2,000 tokens.
+    /// Requests sent at these minutes, each adding 2,000 tokens.
     fn session(minutes: &[i64]) -> Vec<Request> {
         let request = |(number, at): (usize, &i64)| {
             let sent = 30_000 + 2_000 * number as u64;

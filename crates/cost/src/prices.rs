@@ -1,4 +1,4 @@
-//! Prices of models: a table with date and source, and what the user's configuration says over it.
+//! Prices of models: a table with date and source, and the user's configuration, which takes precedence.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -7,13 +7,13 @@ use serde::Deserialize;
 
 use history::Usage;
 
-/// US dollars for a million tokens.
+/// The price of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Price {
     /// The model's name in the table.
     pub name: String,
     pub rates: Rates,
-    /// Rates of a request that sends more than this many tokens.
+    /// The rates for a request that sends more than this many tokens.
     pub over: Option<(u64, Rates)>,
     /// Tokens sent above which the price is not known.
     pub up_to: Option<u64>,
@@ -23,10 +23,10 @@ pub struct Price {
     pub source: String,
 }
 
-/// US dollars for a million tokens, by how they are billed.
+/// US dollars per million tokens, by how they are billed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rates {
-    /// Input that no cache served or took.
+    /// Input that was neither read from a cache nor written to one.
     pub input: f64,
     /// Input read from a cache.
     pub read: f64,
@@ -37,14 +37,14 @@ pub struct Rates {
     pub output: f64,
 }
 
-/// The prices that hold for a user.
+/// The prices that apply to a user.
 #[derive(Debug, Clone, Default)]
 pub struct Prices {
     /// The user's own, by the name a model's id begins with.
     own: BTreeMap<String, Result<Price, String>>,
 }
 
-/// Rates as they stand in a table.
+/// Rates as they are written in a table.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct WrittenRates {
@@ -55,9 +55,9 @@ pub struct WrittenRates {
     output: f64,
     over: Option<WrittenOver>,
     up_to: Option<u64>,
-    /// The user's own only: what the prices are in, US dollars unless it says another currency.
+    /// Only in the user's own: the currency of the prices, US dollars if it is missing.
     currency: Option<String>,
-    /// The user's own only: the day they were looked up.
+    /// Only in the user's own: the day they were looked up.
     date: Option<String>,
 }
 
@@ -82,7 +82,7 @@ struct PriceTable {
 struct List {
     source: String,
     date: String,
-    /// Who read the page, where it was not the page itself.
+    /// Who read the page, if this was taken from elsewhere.
     #[serde(rename = "via")]
     _via: Option<String>,
     model: Vec<Model>,
@@ -114,7 +114,7 @@ impl WrittenRates {
     }
 }
 
-/// The table, one price a name.
+/// The table, one price per name.
 static TABLE: LazyLock<Vec<Price>> = LazyLock::new(|| {
     let table: PriceTable =
         toml::from_str(include_str!("prices.toml")).unwrap_or_else(|_| PriceTable { list: Vec::new() });
@@ -131,15 +131,15 @@ static TABLE: LazyLock<Vec<Price>> = LazyLock::new(|| {
     table.list.into_iter().flat_map(prices).collect()
 });
 
-/// A model's id without its provider, in small letters.
+/// A model's id without its provider, in lower case.
 pub(super) fn bare(model: &str) -> String {
     let model = model.rsplit('/').next().unwrap_or(model).to_ascii_lowercase();
     let model = model.rsplit_once("anthropic.").map_or(model.as_str(), |it| it.1);
-    // Some providers write a point where Anthropic writes a dash.
+    // Some providers write a dot where Anthropic writes a dash.
     if model.starts_with("claude") { model.replace('.', "-") } else { model.to_owned() }
 }
 
-/// Whether a bare id is the model of that name: what is behind it may be a date or say how it is served.
+/// Whether a bare id is of the model with this name: what follows may be a date, or say how it is served.
 fn is_same(model: &str, name: &str) -> bool {
     let Some(rest) = model.strip_prefix(name) else { return false };
     let Some(rest) = rest.strip_prefix(['-', '@', ':', '[']) else { return rest.is_empty() };
@@ -149,7 +149,8 @@ fn is_same(model: &str, name: &str) -> bool {
 }
 
 impl Prices {
-    /// With the user's own, by the name a model's id begins with. An error says what is wrong with one.
+    /// With the user's own, by the name a model's id begins with. The error says what is wrong with one of
+    /// them.
     pub fn new(own: BTreeMap<String, WrittenRates>) -> Result<Self, String> {
         let mut out = Self::default();
         for (name, written) in own {
@@ -184,8 +185,8 @@ impl Prices {
         Ok(out)
     }
 
-    /// The price of a model, or why there is none. A provider may stand in front of the id. The longest name wins, and the
-    /// user's own over the table's.
+    /// The price of a model, or why there is none. The id may begin with a provider. The longest name wins,
+    /// and the user's own prices over the table's.
     pub fn of(&self, model: &str) -> Result<&Price, String> {
         let model = bare(model);
         let own = self.own.iter().filter(|(name, _)| is_same(&model, name)).max_by_key(|it| it.0.len());
@@ -203,7 +204,7 @@ impl Price {
         format!("{}, {}", self.date, self.source)
     }
 
-    /// The rates of a request that sends `sent` tokens; none where they are not known.
+    /// The rates of a request that sends `sent` tokens; none if they are not known.
     pub fn rates(&self, sent: u64) -> Option<&Rates> {
         match &self.over {
             _ if self.up_to.is_some_and(|it| sent > it) => None,
@@ -212,14 +213,14 @@ impl Price {
         }
     }
 
-    /// US dollars for a request; none where its price is not known.
+    /// US dollars for a request; none if its price is not known.
     pub fn of(&self, usage: &Usage) -> Option<f64> {
         self.rates(usage.sent()).map(|it| it.of(usage))
     }
 }
 
 impl Rates {
-    /// US dollars.
+    /// The cost in US dollars.
     pub fn of(&self, usage: &Usage) -> f64 {
         let hour = usage.cache_write_hour.min(usage.cache_write);
         let cost = |tokens: u64, rate: f64| tokens as f64 * rate / 1e6;

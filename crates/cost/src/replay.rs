@@ -1,5 +1,5 @@
-//! What each request of a session should have been reported as, from the requests before it: the test of the cache rules,
-//! and what the next request will be.
+//! What each request of a session should have been reported with, given the requests before it: this tests
+//! the cache rules, and predicts the next request.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use sessions::requests::Request;
 /// What is known of a session's caches after some of its requests.
 #[derive(Debug, Clone, Default)]
 pub struct Replay {
-    /// By model, and whether it is a side chain's: each has a cache of its own.
+    /// By model, and whether it is a side chain's: each of them has its own cache.
     caches: HashMap<(Arc<str>, bool), Cached>,
     /// By model: tokens that were found in a warm cache, and tokens that were not.
     found: HashMap<Arc<str>, (u64, u64)>,
@@ -43,16 +43,16 @@ impl Replay {
         Some((rule, cached.unwrap_or_default()))
     }
 
-    /// What a request would be reported as if it sent `sent` tokens; none where no rule is known for its model. Its own
-    /// usage is not looked at.
+    /// The usage that a request would be reported with if it sent `sent` tokens; none if no rule is known for
+    /// its model. Its own usage is ignored.
     pub fn predict(&self, request: &Request, sent: u64) -> Option<Usage> {
         let (rule, cached) = self.cache(request.model.as_deref()?, request.side)?;
         let same = if request.compacted { cached.base } else { u64::MAX };
         Some(cached.split(rule, sent, same, request.sent_at))
     }
 
-    /// The same on average: a warm cache does not always answer, and what it did not is paid again. For sums of money;
-    /// [`Replay::predict`] says what is most likely.
+    /// [`Replay::predict`] on average: a warm cache sometimes misses, and then its tokens are paid again. For
+    /// sums of money; `predict` says what is most likely.
     pub fn expect(&self, request: &Request, sent: u64) -> Option<Usage> {
         let likely = self.predict(request, sent)?;
         let lost = (likely.cache_read as f64 * self.lost(request.model.as_deref()?)) as u64;
@@ -79,8 +79,8 @@ impl Replay {
         self.found.values().fold((0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1))
     }
 
-    /// Tokens of a request that were sent before and had to be processed again, and why. `sent_before`: what the request
-    /// before it sent.
+    /// Tokens of a request that were sent before and had to be processed again, and why. `sent_before`: the
+    /// tokens that the request before it sent.
     pub fn again(&self, request: &Request, sent_before: u64) -> Option<(u64, MissCause)> {
         let (rule, cached) = self.cache(request.model.as_deref()?, request.side)?;
         let usage = &request.usage;
@@ -92,12 +92,12 @@ impl Replay {
             _ if !cached.is_warm(rule, request.sent_at) => MissCause::Expired,
             _ => MissCause::Missed,
         };
-        // What is behind the last whole step is processed again with every request.
+        // What comes after the last whole step is processed again with every request.
         let usual = cause == MissCause::Missed && again <= 2 * rule.step.max(512);
         (again > 0 && !usual).then_some((again, cause))
     }
 
-    /// Takes in what a request was reported as.
+    /// Learns from the usage that was reported for a request.
     pub fn learn(&mut self, request: &Request) {
         let Some(model) = &request.model else { return };
         let Some(rule) = rule(model) else { return };

@@ -1,5 +1,5 @@
-//! The error type of all crates: what kind it is (for programs), and a sentence that says while doing what, what was
-//! expected, what was found, where, and what to do (for people).
+//! The error type of all crates: a kind (for programs), and a sentence (for people) that says what was being
+//! done, what was expected, what was found, where, and what to do.
 
 use std::fmt;
 use std::path::Path;
@@ -41,7 +41,7 @@ named! {
     }
 }
 
-/// What the caller can do. How it is done, each face says in its own words.
+/// What the caller can do about an error. Each face has its own words for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hint {
     /// Write the result somewhere else.
@@ -64,11 +64,11 @@ pub enum Hint {
     RaiseBudget { tokens: u64 },
 }
 
-/// How a face says a hint: the end of a sentence; empty where it has no such thing.
+/// The words of a face for a hint, to end a sentence; empty if the face has no such thing.
 pub type HintWords = fn(Hint) -> String;
 
 impl Hint {
-    /// A sentence, and behind it the hint in these words.
+    /// `text`, followed by the hint in these words.
     pub fn after(self, text: &str, words: HintWords) -> String {
         let mut out = text.to_owned();
         self.push(&mut out, "; ", words);
@@ -87,9 +87,9 @@ impl Hint {
 /// Where in the input something was found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ErrorPlace {
-    /// A path, or what stands for one (`-`, `messages`).
+    /// A path or its equivalent (`-`, `messages`).
     pub file: String,
-    /// 1-based line, where lines mean something.
+    /// 1-based line, if the input has lines.
     pub line: Option<u64>,
 }
 
@@ -105,7 +105,7 @@ struct Repr {
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
     argument: Option<String>,
     candidates: Vec<String>,
-    /// With what joins it to the sentence.
+    /// With the text that joins it to the sentence.
     hint: Option<(&'static str, Hint)>,
 }
 
@@ -123,14 +123,14 @@ impl Error {
         }))
     }
 
-    /// A name that is none of those there are: `what` says of what, "an agent".
+    /// A name that does not exist. `what` is what it should be the name of, such as "an agent".
     pub fn unknown<N: AsRef<str>>(what: &str, names: impl IntoIterator<Item = N>, found: &str) -> Self {
         let names: Vec<N> = names.into_iter().collect();
         let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
         Self::new(ErrorKind::Arguments, format!("expected {what} ({}), found {found:?}", names.join(", ")))
     }
 
-    /// What an argument says is wrong; its name begins the sentence.
+    /// The value of an argument is wrong; the sentence begins with the argument's name.
     pub fn of_argument(name: &str, detail: impl fmt::Display) -> Self {
         let mut error = Self::new(ErrorKind::Arguments, format!("{name}: {detail}"));
         error.0.argument = Some(name.to_owned());
@@ -143,7 +143,7 @@ impl Error {
         self
     }
 
-    /// As [`Self::at`], of a whole file or folder.
+    /// [`Self::at`] for a whole file or folder.
     #[must_use]
     pub fn at_path(self, path: &Path) -> Self {
         self.at(path.display().to_string(), None)
@@ -163,26 +163,26 @@ impl Error {
         self
     }
 
-    /// Adds what the caller can do instead of what the sentence ends with.
+    /// Adds what the caller can do as an alternative to the end of the sentence.
     #[must_use]
     pub fn or_hint(mut self, hint: Hint) -> Self {
         self.0.hint = Some((", or ", hint));
         self
     }
 
-    /// Adds the ids of what could be meant.
+    /// Adds the ids of all candidates.
     #[must_use]
     pub fn candidates(mut self, ids: Vec<String>) -> Self {
         self.0.candidates = ids;
         self
     }
 
-    /// The argument that is wrong, where it is known which.
+    /// The argument that is wrong, if known.
     pub fn argument(&self) -> Option<&str> {
         self.0.argument.as_deref()
     }
 
-    /// The id of the first of what could be meant.
+    /// The id of the first candidate.
     pub fn first_candidate(&self) -> Option<&str> {
         self.0.candidates.first().map(String::as_str)
     }
@@ -219,7 +219,7 @@ impl Error {
         self.full_in(|_| String::new())
     }
 
-    /// The same with what the caller can do, in these words.
+    /// [`Self::full`] with the hint in these words.
     pub fn full_in(&self, words: HintWords) -> String {
         let mut out = self.to_string();
         if let Some((joint, hint)) = self.0.hint {

@@ -1,6 +1,7 @@
-//! What a model would be sent next, as a value: messages made of parts, grouped into units that live or die together.
+//! What a model would be sent next, as a value: messages made of parts, grouped into units that are kept or
+//! removed together.
 //!
-//! Every format is read into this and written from it; everything that decides works on it. A `History` owns its
+//! Every format is read into this and written from it; all decisions are made on it. A `History` owns its
 //! text (cheap to clone, no lifetime), and each text carries its size, counted once.
 
 use std::ops::Range;
@@ -24,7 +25,7 @@ named! {
     }
 }
 
-/// The first line of every summary that Epitome writes begins like this.
+/// The beginning of every summary that Epitome writes.
 pub const SUMMARY_START: &str = "Earlier conversation compacted:";
 
 named! {
@@ -47,19 +48,19 @@ named! {
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reasoning {
-    /// What of it can be read; may be empty.
+    /// Its readable text; may be empty.
     pub text: Text,
-    /// A signature or the encrypted thought. With one, the part is kept or dropped whole, never edited.
-    /// (Boxed, as most parts have none and would hold its room.)
+    /// A signature or the encrypted thinking. With one, the part is kept or dropped whole, never edited.
+    /// (Boxed, because most parts have none.)
     pub signature: Option<Box<Text>>,
 }
 
-/// The id of a call that has none: part `index` of message `number`.
+/// An id for a call that has none: part `index` of message `number`.
 pub fn made_up_id(number: usize, index: usize) -> String {
     format!("call_{number}_{index}")
 }
 
-/// Whether an id looks as a reader makes them for calls and results without one: then no API sends it.
+/// Whether an id looks like those that readers make for calls and results without one: then no API sent it.
 pub fn is_made_up(id: &str) -> bool {
     let digits = |it: &str| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit());
     let numbers = ["call_", "response_"].iter().find_map(|it| id.strip_prefix(it)?.split_once('_'));
@@ -68,43 +69,43 @@ pub fn is_made_up(id: &str) -> bool {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// The API's id, which its result names. Made up by the reader where the format has none.
+    /// The API's id, which the result refers to. Made up by the reader if the format has none.
     pub id: Arc<str>,
     /// The tool's name as the model wrote it.
     pub name: Arc<str>,
     /// The arguments as compact JSON, or free text if `freeform`.
     pub input: Text,
-    /// The tool takes text, not JSON (Codex `custom_tool_call`).
+    /// Whether the tool takes free text, not JSON (Codex `custom_tool_call`).
     pub freeform: bool,
     /// A signature that travels with the call (Gemini `thoughtSignature`).
     pub signature: Option<Box<Text>>,
 }
 
-/// What a tool answered.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
     /// The id of the call it answers.
     pub id: Arc<str>,
-    /// The tool's name, where the format repeats it.
+    /// The tool's name, if the format repeats it.
     pub name: Option<Arc<str>>,
     /// All its text; several blocks are joined by a line break.
     pub text: Text,
-    /// Where its blocks end in `text`, in bytes; empty where it is one block, or the format has none.
+    /// The end of each block in `text`, in bytes; empty if it is one block, or the format has none.
     pub ends: Box<[usize]>,
-    /// Images and the like that came with it.
+    /// Images and other attachments.
     pub media: Box<[Media]>,
-    /// The tool, or the user in its place, said no.
+    /// Whether the tool failed, or the user refused the call.
     pub failed: bool,
-    /// The text already is a placeholder: the agent or we cleared it before.
+    /// Whether the text is a placeholder: the agent or we cleared it before.
     pub cleared: bool,
-    /// The exit code, where the format records it beside the text.
+    /// The exit code, if the format records it beside the text.
     pub exit: Option<i32>,
-    /// The user refused the call, as the agent itself recorded it.
+    /// Set if the user refused the call, as the agent itself recorded it.
     pub refusal: Option<Box<Refusal>>,
 }
 
 impl Output {
-    /// A text that a tool answered, and no more.
+    /// An output of only a text.
     pub fn new(id: impl Into<Arc<str>>, text: impl Into<Text>) -> Self {
         Self {
             id: id.into(),
@@ -119,7 +120,7 @@ impl Output {
         }
     }
 
-    /// The blocks of its text, where it has several and they are still whole.
+    /// The blocks of its text, if there are several and they are still whole.
     pub fn blocks(&self) -> Option<Vec<&str>> {
         let text = self.text.as_str();
         let starts = std::iter::once(0).chain(self.ends.iter().map(|it| it + 1));
@@ -128,16 +129,17 @@ impl Output {
     }
 }
 
-/// A call that the user refused. Only the readers of the agents' formats make one: the text of an output never is one.
+/// A call that the user refused. Only the readers of agents' formats make one: the text of an output alone
+/// never does.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Refusal {
-    /// Why, in the user's words, where the agent records that.
+    /// Why, in the user's words, if the agent records that.
     pub reason: Option<Box<str>>,
-    /// The user's settings refused it, or what judges calls in the user's place: nobody was asked.
+    /// Whether the user's settings refused it, or an automatic reviewer: nobody was asked.
     pub by_settings: bool,
 }
 
-/// A kind of attachment, as far as its price depends on it.
+/// The kinds of attachments, as far as their prices differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MediaKind {
     Image,
@@ -157,26 +159,25 @@ impl MediaKind {
     }
 }
 
-/// An image, a document, a sound. Kept whole or replaced by a typed stub.
+/// An image, a document or a sound. Kept whole or replaced by a typed stub.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Media {
-    /// What its price depends on.
     pub kind: MediaKind,
     /// MIME type, or empty.
     pub mime: Arc<str>,
     /// Base64 data, or a URL (anything with `:`), as the format had it.
     pub data: Arc<str>,
-    /// Width and height in pixels, where they can be read from the data.
+    /// Width and height in pixels, if they can be read from the data.
     pub size: Option<(u32, u32)>,
 }
 
 /// Something only one API understands: encrypted compactions, server tools, unknown blocks. Kept or dropped whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opaque {
-    /// Whose it is: a format's name such as `anthropic`.
+    /// The API that it belongs to: a format's name such as `anthropic`.
     pub api: Arc<str>,
     pub kind: Arc<str>,
-    /// Compact JSON, verbatim but for white space.
+    /// Compact JSON, otherwise verbatim.
     pub raw: Text,
 }
 
@@ -191,7 +192,8 @@ pub enum Part {
 }
 
 impl Part {
-    /// What is said, thought or put out in it, what a call is given, or the raw block; nothing of an attachment.
+    /// Its text: what is said or thought, a call's input, an output's text, or the raw block; none for an
+    /// attachment.
     pub fn text(&self) -> Option<&Text> {
         match self {
             Self::Text(text) => Some(text),
@@ -208,23 +210,23 @@ impl Part {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
-    /// Tokens in, not from a cache.
+    /// Input tokens, not from a cache.
     pub input: u64,
-    /// Tokens out, reasoning included.
+    /// Output tokens, reasoning included.
     pub output: u64,
-    /// Tokens in that came from a cache.
+    /// Input tokens that were read from a cache.
     pub cache_read: u64,
-    /// Tokens in that were written to a cache.
+    /// Input tokens that were written to a cache.
     pub cache_write: u64,
-    /// Of `cache_write`, what was written to be kept for an hour, where that is reported.
+    /// The part of `cache_write` that is kept for an hour, if reported.
     pub cache_write_hour: u64,
-    /// Of `output`, the thinking, where that is reported.
+    /// The part of `output` that is thinking, if reported.
     pub reasoning: u64,
 }
 
 impl Usage {
-    /// Tokens that no model takes or answers in one request: twice the largest window there is. A larger figure is no
-    /// report.
+    /// An upper bound for the tokens of one request: twice the largest window there is. A larger figure
+    /// cannot be a real report.
     pub const MOST: u64 = 20_000_000;
 
     /// Everything the request was sent: the context just before the message.
@@ -232,7 +234,7 @@ impl Usage {
         self.input.saturating_add(self.cache_read).saturating_add(self.cache_write)
     }
 
-    /// Adds what another request took.
+    /// Adds the usage of another request.
     pub fn add(&mut self, other: Self) {
         self.input += other.input;
         self.output += other.output;
@@ -252,22 +254,21 @@ impl Usage {
 pub struct Message {
     pub role: Role,
     pub kind: Kind,
-    /// What it is made of, in order.
     pub parts: Vec<Part>,
-    /// Its number in the history as it was read; `None` if we made it. Formats find its records by this.
+    /// Its index in the history as it was read; `None` if we made it. Formats find its records by this.
     pub from: Option<u32>,
     /// The format's own id.
     pub id: Option<Arc<str>>,
     /// Milliseconds since 1970, UTC.
     pub at: Option<i64>,
-    /// What the provider reported with it. Where one response is several messages, it stands on the last.
+    /// What the provider reported with it. If one response became several messages, the last one has it.
     pub usage: Option<Usage>,
-    /// The model that `usage` is of, where the format says it for each response.
+    /// The model that `usage` is of, if the format says it for each response.
     pub model: Option<Arc<str>>,
-    /// UTF-16 length of the message as the compact JSON of its own API, where the reader knows it and it is no more
-    /// than 32 bits say.
+    /// UTF-16 length of the message as compact JSON of its own API, if the reader knows it and it fits into
+    /// 32 bits.
     pub wire_len: Option<u32>,
-    /// Of a compaction whose text is sealed: what it replaced, as far as the session still holds it.
+    /// For a compaction whose text is sealed: what it replaced, as far as the session still holds it.
     pub replaced: Option<Arc<[Message]>>,
 }
 
@@ -293,12 +294,12 @@ impl Message {
         Self::new(role, kind, vec![Part::Text(text.into())])
     }
 
-    /// Whether another one says the same, wherever it stands.
+    /// Whether another message has the same role, kind and parts, wherever it is.
     pub fn says_same(&self, other: &Self) -> bool {
         self.role == other.role && self.kind == other.kind && self.parts == other.parts
     }
 
-    /// Whether another one is the same but for what its outputs say.
+    /// Whether another message is the same except for the content of its outputs.
     pub fn differs_in_outputs_alone(&self, other: &Self) -> bool {
         let is_same = |(part, other): (&Part, &Part)| match (part, other) {
             (Part::Output(it), Part::Output(other)) => it.id == other.id,
@@ -349,7 +350,7 @@ impl Message {
         out
     }
 
-    /// Whether it is signed thinking alone, which must stay with the assistant's next message.
+    /// Whether it is only signed thinking, which must stay with the assistant's next message.
     fn leads_on(&self) -> bool {
         self.role == Role::Assistant
             && !self.parts.is_empty()
@@ -361,37 +362,37 @@ impl Message {
 /// What is known of the session besides its messages.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Meta {
-    /// The agent that keeps it (`claude-code`, `codex`, …), or nothing for plain messages.
+    /// The agent that keeps it (`claude-code`, `codex`, …), or none for plain messages.
     pub agent: Option<Arc<str>>,
-    /// The agent's id for it.
+    /// The agent's id of the session.
     pub session: Option<Arc<str>>,
-    /// The model that answered last.
+    /// The model that replied last.
     pub model: Option<Arc<str>>,
     pub cwd: Option<Arc<str>>,
-    /// Where the agent's shell stood, where the format says it and it left `cwd`: from which message on
-    /// ([`Message::from`]), and the directory.
+    /// The directories of the agent's shell, if the format records them and it left `cwd`: the first message
+    /// in each ([`Message::from`]), and the directory.
     pub shell_dirs: Vec<(u32, Arc<str>)>,
-    /// The context window in tokens, where the session itself says it.
+    /// The context window in tokens, if the session itself says it.
     pub window: Option<u64>,
-    /// System prompt outside the messages, where the input holds it.
+    /// System prompt outside the messages, if the input holds it.
     pub system: Option<Text>,
-    /// Tool definitions as compact JSON, where the input holds them.
+    /// Tool definitions as compact JSON, if the input holds them.
     pub tools: Option<Text>,
     /// The first and last time stamps seen, ms since 1970.
     pub times: Option<(i64, i64)>,
-    /// The compaction that made it ran by itself, because the context was full. Writers record it.
+    /// Whether the compaction that made it was automatic, because the context was full. Writers record it.
     pub automatic: bool,
-    /// Turns that were rolled back, where the agent does not undo what they did to files.
+    /// Turns that were rolled back, if the agent does not undo their changes of files.
     pub rolled_back: Option<RolledBack>,
-    /// Whether the last prompt was sent in a mode that only reads and plans; nothing where the format does not say.
+    /// Whether the last prompt was sent in a mode that only reads and plans; none if the format does not say.
     pub planning: Option<bool>,
 }
 
-/// Turns whose messages are gone, but not what their calls did.
+/// Turns whose messages are gone, while the effects of their calls remain.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RolledBack {
     pub turns: u64,
-    /// The paths that their calls changed, as the calls name them, each once.
+    /// The paths that their calls changed, as named by the calls, without repetitions.
     pub changed: Vec<String>,
 }
 
@@ -409,9 +410,8 @@ pub struct RolledBack {
 #[derive(Debug, Clone, Default)]
 pub struct History {
     messages: Vec<Message>,
-    /// Made when they are first asked for: a history that is only measured needs none.
+    /// Made on first use: a history that is only measured needs none.
     units: OnceLock<Vec<Range<usize>>>,
-    /// What is known besides.
     pub meta: Meta,
 }
 
@@ -429,7 +429,7 @@ impl History {
         Self { messages, units: OnceLock::new(), meta }
     }
 
-    /// Of messages that are numbered in their order, as a reader numbers them ([`Message::from`]).
+    /// A history of messages that are numbered in order, as a reader numbers them ([`Message::from`]).
     pub fn numbered(mut messages: Vec<Message>, meta: Meta) -> Self {
         for (number, message) in messages.iter_mut().enumerate() {
             message.from = u32::try_from(number).ok();
@@ -437,7 +437,7 @@ impl History {
         Self::new(messages, meta)
     }
 
-    /// Where the agent's shell stood when a message was written, if that is known and not the working directory.
+    /// The directory of the agent's shell when a message was written, if it is known and not `cwd`.
     pub fn shell_dir(&self, message: &Message) -> Option<&str> {
         let number = message.from?;
         let after = self.meta.shell_dirs.partition_point(|it| it.0 <= number);
@@ -445,10 +445,12 @@ impl History {
         Some(dir).filter(|it| self.meta.cwd.as_deref() != Some(it))
     }
 
-    /// The same with its parts side by side. As they were read, each lies between the texts of its neighbours, so
-    /// that a walk over the parts alone touches as many pages of memory as the texts take.
+    /// The same history with its parts side by side in memory. As they were read, each lies between the texts
+    /// of its neighbors, so a walk over the parts alone would touch as many pages of memory as the texts
+    /// take.
     pub fn side_by_side(mut self) -> Self {
-        // All old places are held until the last part has moved, so that none moves into one of them.
+        // All old buffers are held until the last part has moved, so that no new one reuses the place of an
+        // old one.
         let mut scattered: Vec<Vec<Part>> =
             self.messages.iter_mut().map(|it| std::mem::take(&mut it.parts)).collect();
         for (message, parts) in self.messages.iter_mut().zip(&mut scattered) {
@@ -468,14 +470,14 @@ impl History {
         self.units.get_or_init(|| units(&self.messages))
     }
 
-    /// Whether a cut before message `index` leaves every unit whole. The ends always are such places.
+    /// Whether a cut before message `index` leaves every unit whole. At both ends it does.
     pub fn can_cut(&self, index: usize) -> bool {
         index == 0
             || index >= self.messages.len()
             || self.units().binary_search_by(|it| it.start.cmp(&index)).is_ok()
     }
 
-    /// The last place at or before `index` where a cut leaves every unit whole.
+    /// The last index at or before `index` where a cut leaves every unit whole.
     pub fn cut_at_or_before(&self, index: usize) -> usize {
         if index >= self.messages.len() {
             return self.messages.len();
@@ -484,12 +486,13 @@ impl History {
         if unit == 0 { 0 } else { self.units()[unit - 1].start }
     }
 
-    /// Number of the last message that a person wrote.
+    /// Index of the last message that a person wrote.
     pub fn last_prompt(&self) -> Option<usize> {
         self.messages.iter().rposition(Message::is_prompt)
     }
 
-    /// The call that an output answers.
+    /// The call that an output with this id answers: the last one before message `before`, with the index of
+    /// its message.
     pub fn call(&self, id: &str, before: usize) -> Option<(usize, &Call)> {
         self.messages[..before.min(self.messages.len())]
             .iter()
@@ -520,7 +523,7 @@ fn units(messages: &[Message]) -> Vec<Range<usize>> {
                     open.extend(last.replace((&call.id, index)));
                 }
                 Part::Output(output) => {
-                    // Taken out: a second output of the same id is an orphan of its own.
+                    // Removed: a second output with the same id is an orphan.
                     let answered = last.take_if(|it| it.0 == &*output.id).map(|it| it.1);
                     if let Some(call) = answered.or_else(|| open.remove(&*output.id)) {
                         end[call] = end[call].max(index);

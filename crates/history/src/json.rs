@@ -1,7 +1,8 @@
-//! Makes JSON of what is not quite (lone surrogates, broken UTF-8), without moving a byte.
+//! Makes almost valid JSON (lone surrogates, broken UTF-8) readable, without moving a byte.
 //!
-//! JavaScript cuts emoji in two and writes lone surrogates; serde_json refuses them. Files are cut in the middle of a
-//! character. [`mend`] replaces both by something of the same length, so that every position stays what it was.
+//! JavaScript cuts emoji in two and writes lone surrogates, which serde_json refuses; files are cut in the
+//! middle of a character. [`mend`] replaces both by something of the same length, so that every position
+//! stays the same.
 
 use std::borrow::Cow;
 
@@ -32,7 +33,7 @@ pub fn mend(bytes: &[u8]) -> Cow<'_, str> {
     out
 }
 
-/// Where `\uD800`–`\uDFFF` stand without their other half.
+/// The positions of `\uD800`–`\uDFFF` without their other half.
 fn lone_surrogates(bytes: &[u8]) -> Vec<usize> {
     let unit = |at: usize| -> Option<u32> {
         let hex = bytes.get(at..at + 6)?;
@@ -48,7 +49,7 @@ fn lone_surrogates(bytes: &[u8]) -> Vec<usize> {
         if at < skip_to || !matches!(bytes.get(at + 2), Some(b'd' | b'D')) {
             continue;
         }
-        // An even run of backslashes before this one means that it is itself escaped.
+        // An odd number of backslashes before this one means that it is itself escaped.
         let run = bytes[..at].iter().rev().take_while(|it| **it == b'\\').count();
         if run % 2 == 1 {
             continue;
@@ -65,7 +66,7 @@ fn lone_surrogates(bytes: &[u8]) -> Vec<usize> {
     out
 }
 
-/// Sets a field of an object; any other value stays as it is. Assigning by index panics on those.
+/// Sets a field of an object; any other value stays as it is, while assigning by index would panic.
 pub fn set(value: &mut Value, key: &str, field: impl Into<Value>) {
     if let Some(object) = value.as_object_mut() {
         object.insert(key.to_owned(), field.into());
@@ -74,7 +75,7 @@ pub fn set(value: &mut Value, key: &str, field: impl Into<Value>) {
 
 /// `value` as compact JSON, keys in their order.
 pub fn compact<T: serde::Serialize + ?Sized>(value: &T) -> String {
-    // Serialising to memory fails only for maps with keys that are not strings, which we do not make.
+    // Serializing to memory fails only for maps with keys that are not strings, which we do not make.
     serde_json::to_string(value).unwrap_or_default()
 }
 

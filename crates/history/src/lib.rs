@@ -1,8 +1,8 @@
-//! What a model would be sent next, as a value, and the doors through which text enters it.
+//! What a model would be sent next, as a value, and what is needed to make and read one.
 //!
-//! [`History`] is messages made of parts, grouped into units that live or die together. Beside it stands what every
-//! other crate needs to make or read one: errors with their place ([`error`]), session JSON ([`json`]), what a tool call
-//! asks for ([`tools`]), secrets that must not be shown ([`secrets`]).
+//! [`History`] is messages made of parts, grouped into units that are kept or removed together. Beside it is
+//! what every other crate needs: errors with their place ([`error`]), session JSON ([`json`]), what a tool
+//! call asks for ([`tools`]), secrets that must not be shown ([`secrets`]).
 
 pub mod error;
 mod history;

@@ -1,12 +1,12 @@
-//! Taking out the middle of a text, as Codex does with tool outputs, and where texts can be cut at all.
+//! Removes the middle of a text, as Codex does with tool outputs, and finds where texts can be cut at all.
 
 /// Codex's estimate: UTF-8 bytes / 4, rounded up.
 pub fn bytes4(bytes: usize) -> usize {
     bytes.div_ceil(4)
 }
 
-/// Codex of August 2026: at most four bytes for each of `tokens`, half of them from the start and half from the end,
-/// and between them how many tokens are missing. The mark comes on top of the budget.
+/// Codex of August 2026: at most four bytes per token of the budget, half of them from the start and half
+/// from the end, and between them the number of missing tokens. This mark is not part of the budget.
 pub fn by_tokens(text: &str, tokens: usize) -> String {
     let budget = tokens.saturating_mul(4);
     let missing = bytes4(text.len().saturating_sub(budget));
@@ -22,23 +22,24 @@ pub fn with_mark(text: &str, bytes: usize, mark: &str) -> String {
     format!("{head}{mark}{tail}")
 }
 
-/// The longest beginning of at most `head` bytes and the longest end of at most `tail` bytes, both whole characters
-/// and without overlap, and how many characters stand between them.
+/// The longest prefix of at most `head` bytes and the longest suffix of at most `tail` bytes, both of whole
+/// characters and without overlap. The first value is the number of characters between them.
 pub fn split(text: &str, head: usize, tail: usize) -> (usize, &str, &str) {
     let end = floor(text, head);
     let start = ceil(text, text.len().saturating_sub(tail).max(end));
     (text[end..start].chars().count(), &text[..end], &text[start..])
 }
 
-/// Codex 0.46: at most `bytes` with the mark, and a line break after it; cut at line breaks where there are any. Also
-/// the estimate of the whole, if something was cut.
+/// Codex 0.46: at most `bytes`, including the mark and a line break after it; cut at line breaks if there are
+/// any. Also the token estimate of the whole text, if it was cut.
 pub fn within_bytes(text: &str, bytes: usize) -> (String, Option<usize>) {
     if text.len() <= bytes {
         return (text.to_owned(), None);
     }
     let total = bytes4(text.len());
     let mark = |tokens: usize| format!("…{tokens} tokens truncated…");
-    // The length of the mark depends on the number in it, and that on the length: four rounds settle it.
+    // The length of the mark depends on the number in it, which depends on the mark's length: four rounds
+    // settle it.
     let mut tokens = total;
     for _ in 0..4 {
         let room = bytes.saturating_sub(mark(tokens).len());
@@ -60,8 +61,8 @@ pub fn within_bytes(text: &str, bytes: usize) -> (String, Option<usize>) {
     (format!("{head}{}\n{tail}", mark(tokens)), Some(total))
 }
 
-/// Like [`split`], but the beginning ends after its last line break and the end starts after its first, unless the
-/// budget falls inside of a character.
+/// [`split`], but the prefix ends after its last line break and the suffix begins after its first, unless the
+/// budget ends inside a character.
 fn at_lines(text: &str, head: usize, tail: usize) -> (&str, &str) {
     let (_, first, last) = split(text, head, tail);
     let lines = |whole: bool, at: Option<usize>| at.filter(|_| whole);
@@ -70,12 +71,12 @@ fn at_lines(text: &str, head: usize, tail: usize) -> (&str, &str) {
     (first, last)
 }
 
-/// The last place between characters at or before byte `at`.
+/// The last character boundary at or before byte `at`.
 fn floor(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|it| text.is_char_boundary(*it)).unwrap_or(0)
 }
 
-/// The first place between characters at or after byte `at`.
+/// The first character boundary at or after byte `at`.
 pub fn ceil(text: &str, at: usize) -> usize {
     (at..text.len()).find(|it| text.is_char_boundary(*it)).unwrap_or(text.len())
 }
@@ -128,7 +129,7 @@ mod tests {
         assert_eq!(within_bytes(&lines, 64), (expected.to_owned(), Some(20)));
         assert_eq!(within_bytes(&lines, 80), (lines.clone(), None));
         assert_eq!(within_bytes(&lines, 0), ("…20 tokens truncated…".to_owned(), Some(20)));
-        // Cut between characters, whatever the budget.
+        // The cut is between characters, whatever the budget.
         for bytes in 0..60 {
             within_bytes(&"あ".repeat(40), bytes);
             with_mark(&"あ".repeat(40), bytes, "…");

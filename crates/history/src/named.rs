@@ -1,9 +1,10 @@
 //! Enums whose variants have names.
 
-/// Declares an enum and, from the text behind each variant, its name: `ALL` variants in order, `name` and `find`.
+/// Declares an enum whose variants have names (`Variant = "name"`), with `ALL` variants in order, `name` and
+/// `find`.
 ///
-/// The name is what JSON, the database, the command line or a table shows; where an enum is serialised, its `rename_all`
-/// gives the same.
+/// The name is what JSON, the database, the command line or a table shows; if an enum is serialized, its
+/// `rename_all` gives the same.
 #[macro_export]
 macro_rules! named {
     (
@@ -17,7 +18,7 @@ macro_rules! named {
             $($(#[$of_variant])* $variant,)*
         }
 
-        // Not every such enum is listed and looked up.
+        // Not every such enum uses all of these.
         #[allow(dead_code)]
         impl $enum {
             pub const ALL: [Self; [$($name),*].len()] = [$(Self::$variant),*];

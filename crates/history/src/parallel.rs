@@ -5,16 +5,16 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread::Builder;
 
-/// How many cores are used at most. More would wait for the same memory.
+/// Maximum number of cores to use. More would wait for the same memory.
 const MOST: usize = 8;
 
-/// How many cores there are to use. Asked once: the system reads several files for it.
+/// The number of threads to use. Determined once: the system reads several files for it.
 pub fn threads() -> usize {
     static COUNT: OnceLock<usize> = OnceLock::new();
     *COUNT.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from).min(MOST))
 }
 
-/// Runs both at once, or one after the other where the system gives no thread.
+/// Runs both in parallel, or one after the other if the system gives no thread.
 pub fn join<A: Send, B>(one: impl Fn() -> A + Sync, other: impl FnOnce() -> B) -> (A, B) {
     std::thread::scope(|scope| {
         let thread = Builder::new().spawn_scoped(scope, &one);
@@ -27,8 +27,8 @@ pub fn join<A: Send, B>(one: impl Fn() -> A + Sync, other: impl FnOnce() -> B) -
     })
 }
 
-/// `make` of one chunk of the items per core, in their order; it is given the index of the chunk's first item. For
-/// `min_chunk` see [`par_map`].
+/// Applies `make` to one chunk of the items per core, and to the index of the chunk's first item; results are
+/// in order. For `min_chunk` see [`par_map`].
 pub fn par_chunks<'t, T: Sync, R: Send>(
     items: &'t [T],
     min_chunk: usize,
@@ -39,8 +39,8 @@ pub fn par_chunks<'t, T: Sync, R: Send>(
     par_map(&chunks, 1, |(from, chunk)| make(*from, chunk))
 }
 
-/// `make` of every item, in their order. Fewer than `min_share` items are not worth a thread: where all cores are busy,
-/// a new one waits for milliseconds.
+/// Applies `make` to every item; results are in order. Fewer than `min_share` items are not worth a thread:
+/// if all cores are busy, a new one waits for milliseconds.
 pub fn par_map<T: Sync, R: Send>(items: &[T], min_share: usize, make: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let threads = threads().min(items.len() / min_share);
     if threads < 2 {
@@ -58,7 +58,7 @@ pub fn par_map<T: Sync, R: Send>(items: &[T], min_share: usize, make: impl Fn(&T
         }
     };
     let mut done = std::thread::scope(|scope| {
-        // Where the system gives no thread, the others do it all.
+        // If the system gives no thread, the others do it all.
         let others: Vec<_> =
             (1..threads).map_while(|_| Builder::new().spawn_scoped(scope, some).ok()).collect();
         let mut done = some();

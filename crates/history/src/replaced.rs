@@ -1,11 +1,12 @@
-//! What a compaction replaced whose own text is encrypted, where the session still holds it.
+//! The messages that an encrypted compaction replaced, if the session still holds them.
 
 use std::collections::HashMap;
 
 use crate::{History, Message, Role};
 
-/// A history in which the newest sealed compaction gives way to the messages that it replaced, and for each message its
-/// number in `history`: that of the compaction for those that it did not also keep. `None` without such a compaction.
+/// A history in which the newest sealed compaction is replaced by the messages that it stands for, and for
+/// each message its index in `history`: that of the compaction for those that were not also kept. `None`
+/// without such a compaction.
 pub fn expanded(history: &History) -> Option<(History, Vec<usize>)> {
     let old = history.messages();
     let (sealed, replaced) =
@@ -18,7 +19,8 @@ pub fn expanded(history: &History) -> Option<(History, Vec<usize>)> {
     }
     let mut origins = vec![sealed; replaced.len()];
     let mut oldest = replaced.len();
-    // Kept in another form: instructions come first, a prompt that was cut is the oldest that was kept.
+    // Kept messages without an equal replaced one: instructions come first, a shortened prompt is the oldest
+    // kept one.
     let (mut first, mut cut) = (Vec::new(), Vec::new());
     for (number, kept) in old[..sealed].iter().enumerate().rev() {
         match places.get_mut(&kept.plain()).and_then(Vec::pop) {

@@ -1,6 +1,6 @@
-//! What must not be kept or sent: passages that the user marked private, and what looks like a secret. Pure.
+//! What must not be stored or sent: passages that the user marked private, and what looks like a secret.
 //!
-//! The shapes of secrets are data (`secrets.toml`). Masking a masked text changes nothing.
+//! The patterns of secrets are data (`secrets.toml`). Masking a masked text changes nothing.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// What stands in the place of a private passage (opencode-supermemory 2.0).
+/// Replaces a private passage (as in opencode-supermemory 2.0).
 pub const REDACTED: &str = "[REDACTED]";
 
 #[derive(Debug, Default, Deserialize)]
@@ -38,11 +38,12 @@ fn pattern<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Regex, D::Error>
     Regex::new(&String::deserialize(from)?).map_err(serde::de::Error::custom)
 }
 
-/// The rules that are built in. A test reads them, so that they are never empty.
+/// The built-in rules. A test reads them, so that they are never empty.
 static RULES: LazyLock<Rules> =
     LazyLock::new(|| toml::from_str(include_str!("secrets.toml")).unwrap_or_default());
 
-/// `text` with everything that looks like a secret replaced by `[REDACTED:rule]`. Borrowed when there is nothing.
+/// `text` with everything that looks like a secret replaced by `[REDACTED:rule]`. Borrowed if there is
+/// nothing.
 pub fn mask(text: &str) -> Cow<'_, str> {
     let found = secrets(text);
     if found.is_empty() {
@@ -52,7 +53,7 @@ pub fn mask(text: &str) -> Cow<'_, str> {
     Cow::Owned(crate::edited(text, masked))
 }
 
-/// Where secrets stand, in order, none within another.
+/// The ranges of secrets, in order and without overlap.
 fn secrets(text: &str) -> Vec<(Range<usize>, &'static str)> {
     let folded = text.to_ascii_lowercase();
     let images = LazyLock::<Vec<Range<usize>>, _>::new(|| encoded(text));
@@ -70,7 +71,7 @@ fn secrets(text: &str) -> Vec<(Range<usize>, &'static str)> {
             }
         }
     }
-    // The sort is stable: of two at the same place, the earlier rule's.
+    // The sort is stable: of two at the same position, the earlier rule's comes first.
     found.sort_by_key(|(range, _)| range.start);
     let mut end = 0;
     found.retain(|(range, _)| {
@@ -83,7 +84,7 @@ fn secrets(text: &str) -> Vec<(Range<usize>, &'static str)> {
     found
 }
 
-/// Bits a character, by how often each occurs.
+/// Entropy in bits per byte.
 fn entropy(text: &str) -> f64 {
     let mut times = [0u32; 256];
     text.bytes().for_each(|it| times[it as usize] += 1);
@@ -92,7 +93,7 @@ fn entropy(text: &str) -> f64 {
     times.into_iter().filter(|it| *it > 0).map(bits).sum()
 }
 
-/// The data of `data:` URLs: a picture's bytes may spell anything.
+/// The data of `data:` URLs: the bytes of an image may look like anything.
 fn encoded(text: &str) -> Vec<Range<usize>> {
     memmem::find_iter(text.as_bytes(), b";base64,")
         .map(|at| {
@@ -103,7 +104,7 @@ fn encoded(text: &str) -> Vec<Range<usize>> {
         .collect()
 }
 
-/// What a text is cut with before it is kept: `<private>…</private>`, the user's own patterns, secrets.
+/// Removes from a text what must not be stored: `<private>…</private>`, the user's own patterns, secrets.
 #[derive(Debug, Clone, Default)]
 pub struct Redactor {
     patterns: Vec<Regex>,
@@ -113,7 +114,7 @@ static TAG: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new("(?i)<(/?)priv
 static MASK: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\[REDACTED(?::[a-z0-9-]+)?\]").ok());
 
 impl Redactor {
-    /// With patterns of the user's in addition.
+    /// With additional patterns of the user.
     ///
     /// # Errors
     /// [`ErrorKind::Arguments`] for a pattern that is no regular expression.
@@ -128,7 +129,7 @@ impl Redactor {
         Ok(Self { patterns: compiled.collect::<Result<_>>()? })
     }
 
-    /// `text` as it may be kept.
+    /// `text` as it may be stored.
     pub fn redact(&self, text: &str) -> String {
         let mut out = private_cut(text);
         for pattern in &self.patterns {
@@ -137,7 +138,7 @@ impl Redactor {
         mask(&out).into_owned()
     }
 
-    /// Whether nothing is left of what was cut.
+    /// Whether nothing is left of a redacted text but marks and punctuation.
     pub fn is_all_private(&self, cut: &str) -> bool {
         match &*MASK {
             Some(mask) => mask.replace_all(cut, "").chars().all(|it| !it.is_alphanumeric()),
@@ -146,8 +147,8 @@ impl Redactor {
     }
 }
 
-/// Cuts what is between `<private>` and `</private>`, whatever the case and however many lines. Nested ones end with
-/// the outermost; one that is never closed goes on to the end.
+/// Redacts what is between `<private>` and `</private>`, in any case and over any number of lines. Nested
+/// ones end with the outermost; one that is never closed extends to the end.
 fn private_cut(text: &str) -> String {
     let Some(tag) = &*TAG else { return REDACTED.into() };
     let mut out = String::new();
@@ -178,8 +179,8 @@ mod tests {
 
     use super::*;
 
-    /// Random-looking text of a length: what keys are made of. Put together here, so that no scanner takes this file
-    /// for one that leaks.
+    /// Random-looking text of a length, as keys are made of. It is generated, so that no scanner takes this
+    /// file for a leak.
     fn random(alphabet: &str, len: usize) -> String {
         let alphabet: Vec<char> = alphabet.chars().collect();
         let mut state = 0x9E37_79B9_7F4A_7C15u64;

@@ -1,19 +1,19 @@
 //! Runtime SIMD dispatch: a [`Kernel`] is compiled for SSE2 and for AVX2, and CPUID chooses when it runs. Both find the
 //! same.
 
-/// Bytes that a kernel looks at side by side.
+/// Bytes that a kernel processes side by side.
 pub const BLOCK: usize = 64;
 pub type Block = [u8; BLOCK];
-/// Blocks whose counts fit into a lane of eight bits.
+/// Maximum number of blocks whose counts fit into 8-bit lanes.
 pub const BLOCKS: usize = 64;
 
-/// Something that is found in one pass over bytes.
+/// Something that is computed in one pass over bytes.
 pub trait Kernel {
     type Found;
 
-    /// Goes over the bytes. `bit_planes` takes a block apart: the bytes' lowest bits, the first byte's lowest; then their
-    /// second bits, and so on. To be marked `#[inline(always)]`, and so is what it calls: what is compiled by itself
-    /// is compiled for every processor.
+    /// Processes the bytes. `bit_planes` transposes a block: the lowest bits of all bytes, with the first
+    /// byte's lowest; then their second bits, and so on. Must be `#[inline(always)]`, and so must all that it
+    /// calls: a function that is compiled on its own is compiled for every processor.
     fn over(bytes: &[u8], bit_planes: impl Fn(&Block) -> [u64; 8]) -> Self::Found;
 }
 
@@ -22,18 +22,18 @@ pub fn over<P: Kernel>(bytes: &[u8]) -> P::Found {
     #[cfg(target_arch = "x86_64")]
     if x86::has_avx2() {
         #[expect(unsafe_code, reason = "the compiler cannot know the processor")]
-        // SAFETY: the processor was just asked for all that the function is compiled for.
+        // SAFETY: the processor was just asked for all features that the function is compiled for.
         return unsafe { x86::over_with_avx2::<P>(bytes) };
     }
     P::over(bytes, bit_planes)
 }
 
-/// For how many bytes of at most [`BLOCKS`] rows each of `N` conditions holds.
+/// For each of `N` conditions, the number of bytes in at most [`BLOCKS`] rows that meet it.
 #[inline(always)]
 pub fn count<const N: usize>(rows: &[Block], such: impl Fn(u8) -> [bool; N]) -> [u64; N] {
     const { assert!(BLOCKS <= u8::MAX as usize) };
     debug_assert!(rows.len() <= BLOCKS);
-    // A lane a byte of the row, so that the compiler makes vector instructions of it.
+    // One lane for each byte of a row, so that the compiler vectorizes it.
     let mut lanes = [[0u8; BLOCK]; N];
     for row in rows {
         for (at, byte) in row.iter().enumerate() {
@@ -66,16 +66,17 @@ fn bit_planes(row: &Block) -> [u64; 8] {
     out
 }
 
-/// Bytes that [`special`] looks at.
+/// Number of bytes that [`special`] examines.
 pub const LANES: usize = 16;
 
-/// Which of the bytes a JSON string does not hold as they stand, a bit each: quotes, backslashes, control characters.
+/// Which of the bytes cannot be in a JSON string unescaped, one bit each: quotes, backslashes, control
+/// characters.
 #[inline]
 pub fn special(block: &[u8; LANES]) -> u32 {
     #[cfg(target_arch = "x86_64")]
     {
         #[expect(unsafe_code, reason = "the compiler asks for it though there is nothing to find out")]
-        // SAFETY: every x86-64 has these registers.
+        // SAFETY: every x86-64 processor has SSE2.
         return unsafe { x86::special(block) };
     }
     #[cfg(not(target_arch = "x86_64"))]
@@ -98,7 +99,7 @@ mod x86 {
 
     use super::{Block, Kernel, LANES};
 
-    /// As everywhere, with one instruction for the sixteen bits.
+    /// The same as `special_anywhere`, with one instruction for the sixteen bits.
     #[target_feature(enable = "sse2")]
     #[inline]
     pub(super) fn special(block: &[u8; LANES]) -> u32 {
@@ -125,7 +126,7 @@ mod x86 {
         P::over(bytes, |row| bit_planes(row))
     }
 
-    /// One instruction gathers the highest bits of 32 bytes; shifting brings the others there.
+    /// One instruction gathers the highest bits of 32 bytes; shifts move the other bits there.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn bit_planes(row: &Block) -> [u64; 8] {
@@ -143,7 +144,7 @@ mod x86 {
     }
 }
 
-/// Runs a pass as every processor can: what tests hold [`over`] against.
+/// Runs a kernel without AVX2: tests compare [`over`] with it.
 pub fn narrow<P: Kernel>(bytes: &[u8]) -> P::Found {
     P::over(bytes, bit_planes)
 }

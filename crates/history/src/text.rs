@@ -1,4 +1,4 @@
-//! A text that knows its size, and remembers what it was measured as.
+//! A text that knows its size, and caches its measurements.
 
 use std::ops::{Add, AddAssign, Range};
 use std::sync::Arc;
@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::simd::{self, BLOCK, BLOCKS, Block, Kernel, count};
 
-/// A text with its white space folded: on one line, one blank between words.
+/// A text on one line, with one blank between words.
 pub fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A text with other texts in the place of ranges, which are given in order.
+/// A text with some ranges, which are given in order, replaced.
 pub fn edited<T: AsRef<str>>(text: &str, edits: impl IntoIterator<Item = (Range<usize>, T)>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
@@ -24,14 +24,14 @@ pub fn edited<T: AsRef<str>>(text: &str, edits: impl IntoIterator<Item = (Range<
     out
 }
 
-/// How much text there is, in the units that the systems' own estimates are made of. One pass over the bytes.
+/// The size of a text, in the units that the systems' own estimates are made of. One pass over the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TextSize {
     /// UTF-8 bytes.
     pub bytes: u64,
     /// Unicode scalar values.
     pub chars: u64,
-    /// Of these, the ones below U+0080.
+    /// Those of `chars` that are below U+0080.
     pub ascii: u64,
     /// UTF-16 code units: JavaScript's `length`.
     pub utf16: u64,
@@ -44,8 +44,8 @@ impl TextSize {
         simd::over::<Weigh<true>>(text.as_bytes())
     }
 
-    /// Weighs a text without `escapes`, which stay 0: at the speed of memory, and all that the estimates of plain text
-    /// need.
+    /// The size without `escapes`, which are 0: counted at the speed of memory, and enough for estimates of
+    /// plain text.
     pub fn plain(text: &str) -> Self {
         simd::over::<Weigh<false>>(text.as_bytes())
     }
@@ -66,13 +66,14 @@ impl<const ESCAPES: bool> Kernel for Weigh<ESCAPES> {
     fn over(bytes: &[u8], _: impl Fn(&Block) -> [u64; 8]) -> TextSize {
         let mut out = TextSize::default();
         let (rows, rest) = bytes.as_chunks();
-        // Few rows at a time, so that one foreign character makes few others be looked at twice, and so that what is
-        // looked at twice is still in the first-level cache.
+        // Few rows at a time, so that one non-ASCII character makes only few others be processed twice, while
+        // they are still in the L1 cache.
         for rows in rows.chunks(BLOCKS) {
             add_rows::<ESCAPES>(&mut out, rows);
         }
         if !rest.is_empty() {
-            // Filled up by letters, which are taken off again: each is one byte, one character, one unit, no escape.
+            // Padded with letters, which are subtracted again: each is one byte, one character, one unit, no
+            // escape.
             let mut row = [b'x'; BLOCK];
             row[..rest.len()].copy_from_slice(rest);
             add_rows::<ESCAPES>(&mut out, &[row]);
@@ -136,16 +137,16 @@ pub struct Text {
     cache: TextCache,
 }
 
-/// What is known of a text in numbers. Histories are made of texts, and walks over them are as fast as few bytes come
-/// out of memory: so numbers of 32 bits, and wider ones elsewhere for the few texts that need them.
+/// The numbers that are known of a text. Walks over histories are faster the fewer bytes they read from
+/// memory: so the numbers have 32 bits, and the few texts that need wider ones store them elsewhere.
 enum TextCache {
-    /// The size, and what each measure found.
+    /// The size, and the results of the measures.
     Narrow([u32; 5], [AtomicU32; Measure::COUNT]),
     Wide(Box<(TextSize, [AtomicU64; Measure::COUNT])>),
 }
 
-/// Maximum bytes of a text of which every figure fits into 32 bits: the thousandths of its tokens, of which it has no
-/// more than bytes, and its escapes, of which each byte takes five at most.
+/// Maximum bytes of a text whose numbers all fit into 32 bits: thousandths of its tokens, which are no more
+/// than its bytes, and its escapes, at most five per byte.
 const NARROW: u64 = 4 << 20;
 
 /// Not measured yet; no measure returns this value.
@@ -189,7 +190,7 @@ impl TextCache {
         }
     }
 
-    /// Remembers what was found; whether there was room for it.
+    /// Caches a result; false if it does not fit.
     fn remember(&self, which: Measure, found: u64) -> bool {
         match self {
             Self::Narrow(_, known) => match u32::try_from(found) {
@@ -218,10 +219,10 @@ impl Clone for TextCache {
     }
 }
 
-/// What [`Text::measured`] remembers; what each means is the business of `tokens`.
+/// The measures that [`Text::measured`] caches; `tokens` defines what they mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
-    /// Told from the text's shape.
+    /// Estimated from the text's shape.
     Shape,
     Exact,
 }
@@ -239,7 +240,7 @@ impl PartialEq for Text {
 impl Eq for Text {}
 
 impl Text {
-    /// Weighs and owns `text`.
+    /// Owns `text`, and counts its size.
     pub fn new(text: impl Into<Arc<str>>) -> Self {
         let text = text.into();
         let cache = TextCache::new(TextSize::of(&text));
@@ -261,8 +262,8 @@ impl Text {
         self.cache.known(which).is_some()
     }
 
-    /// The first words of a long text in its place, or a short one whole, with the weight and shape of the whole. For a
-    /// history that is only measured.
+    /// Replaces a text in a history that is only measured: its first words, or all of a short one, with the
+    /// size and the [`Measure::Shape`] of the whole.
     pub fn gist(text: &str, weight: TextSize, shape: u64) -> Self {
         /// Maximum characters shown of a text.
         const SHOWN: usize = 60;
@@ -295,18 +296,17 @@ impl Text {
         &self.text
     }
 
-    /// Its weight, known since it was made.
+    /// Its size, counted when it was made.
     #[inline]
     pub fn weight(&self) -> TextSize {
         self.cache.weight()
     }
 
-    /// Whether there is nothing in it.
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
-    /// Whether both are the same text in memory or byte for byte.
+    /// Whether both are the same text in memory, or equal byte for byte.
     pub fn same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.text, &other.text) || self == other
     }
@@ -350,7 +350,7 @@ mod tests {
 
     #[test]
     fn weighs_blocks_as_it_weighs_bytes() {
-        // The slow way to say it, over texts longer than a block.
+        // The slow definition, for texts longer than a block.
         let slow = |text: &str| {
             let escape = |c: char| match c {
                 '"' | '\\' | '\u{8}' | '\t' | '\n' | '\u{c}' | '\r' => 1,

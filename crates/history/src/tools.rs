@@ -1,7 +1,7 @@
 //! What a tool call does, for all agents: one table of names, and the paths and commands in the arguments.
 //!
-//! Says only what a call asks for. Whether it worked stands in its output, which is not looked at here. Arguments may
-//! be broken or hostile: then an action without path or command comes out, never an error.
+//! It says only what a call asks for. Whether it worked is in its output, which is not looked at here.
+//! Arguments may be broken or hostile: then there is an action without path or command, never an error.
 
 pub mod code_mode;
 mod json_report;
@@ -28,7 +28,7 @@ pub enum Meaning {
     Rename,
     /// Runs a shell command.
     Run,
-    /// Looks on with a command that runs already, or types into it or ends it.
+    /// Waits for a command that is already running, types into it, or ends it.
     Attend,
     /// Looks for text or names in files.
     Search,
@@ -52,11 +52,11 @@ pub struct Action {
     pub meaning: Meaning,
     /// The file or directory, as the call wrote it. May be relative to `dir`.
     pub path: Option<String>,
-    /// Where a file was moved to.
+    /// The new path of a moved file.
     pub to: Option<String>,
     /// The shell command, without a wrapping `bash -lc`.
     pub command: Option<String>,
-    /// The directory that a relative path or the command stands in, where the call itself says so.
+    /// The directory that a relative path or the command is in, if the call names it or the shell's is known.
     pub dir: Option<Arc<str>>,
 }
 
@@ -195,15 +195,15 @@ const TABLE: &[(&str, Meaning)] = &[
     ("submit", Meaning::Other),
 ];
 
-/// Names of one word that mean the same behind any server's prefix. Others (`create`, `list`, `task`) do not: an issue
-/// tracker has them too.
+/// Single words that mean the same behind any server's prefix. Others (`create`, `list`, `task`) do not: an
+/// issue tracker has them too.
 const PLAIN_WORDS: [&str; 7] = ["bash", "shell", "grep", "glob", "webfetch", "websearch", "multiedit"];
 
 /// Tools whose `command` argument says what to do to `path` (Anthropic's text editor, SWE-agent, OpenHands).
 const EDITORS: [&str; 4] =
     ["str_replace_editor", "str_replace_based_edit_tool", "file_editor", "text_editor"];
 
-/// Arguments that name a file or directory, the more telling first.
+/// Arguments that name a file or directory, the more specific ones first.
 const PATHS: [&str; 13] = [
     "file_path",
     "filePath",
@@ -223,10 +223,10 @@ const PATHS: [&str; 13] = [
 /// Arguments that hold a shell command.
 const COMMANDS: [&str; 4] = ["command", "cmd", "script", "commands"];
 
-/// Arguments that say where a command runs.
+/// Arguments that name the directory in which a command runs.
 const DIRS: [&str; 5] = ["workdir", "cwd", "working_directory", "directory", "dir_path"];
 
-/// What a tool of that name is for, MCP prefixes (`mcp__srv__tool`, `mcp_srv_tool`, `srv_tool`) set aside.
+/// The meaning of a tool's name, without MCP prefixes (`mcp__srv__tool`, `mcp_srv_tool`, `srv_tool`).
 pub fn meaning(name: &str) -> Meaning {
     match known(name) {
         Some((_, meaning)) => meaning,
@@ -235,8 +235,8 @@ pub fn meaning(name: &str) -> Meaning {
     }
 }
 
-/// Tools by which an agent puts questions to the user, by agent, in lower case. OpenCode's tools of servers are called
-/// `server_tool`, so that only a name without `_` is its own.
+/// Tools by which an agent asks the user, by agent, in lower case. OpenCode calls servers' tools
+/// `server_tool`, so only a name without `_` is its own.
 const QUESTIONS: [(&str, &[&str]); 4] = [
     ("claude-code", &["askuserquestion", "exitplanmode", "exit_plan_mode"]),
     ("codex", &["request_user_input"]),
@@ -244,7 +244,7 @@ const QUESTIONS: [(&str, &[&str]); 4] = [
     ("opencode", &["question"]),
 ];
 
-/// Whether a tool of that name is the agent's own, by which it asks the user: then its output is the user's answer.
+/// Whether this is the agent's own tool for asking the user: then its output is the user's answer.
 pub fn asks_user(agent: Option<&str>, name: &str) -> bool {
     match QUESTIONS.iter().find(|it| Some(it.0) == agent) {
         Some((_, own)) => own.iter().any(|it| name.eq_ignore_ascii_case(it)),
@@ -255,8 +255,8 @@ pub fn asks_user(agent: Option<&str>, name: &str) -> bool {
 /// Agents whose shell tool reports every failure: by an exit code, or by marking the output as failed.
 const REPORTING: [&str; 5] = ["claude-code", "codex", "gemini-cli", "opencode", "pi"];
 
-/// Whether an output of the agent's shell that is not marked as failed means exit code 0; nothing where the agent is not
-/// known.
+/// Whether an output of the agent's shell that is not marked as failed means exit code 0; none if the agent
+/// is not known.
 pub fn reports_failures(agent: Option<&str>) -> Option<bool> {
     agent.map(|it| REPORTING.contains(&it))
 }
@@ -266,7 +266,7 @@ pub fn actions(call: &Call) -> Vec<Action> {
     actions_in(call, None)
 }
 
-/// The same where the agent's shell stands in `shell_dir`: commands run there unless the call names a directory.
+/// [`actions`], with the directory of the agent's shell: commands run there unless the call names another.
 pub fn actions_in(call: &Call, shell_dir: Option<&str>) -> Vec<Action> {
     let text = call.input.as_str();
     let input = if call.freeform { Value::Null } else { serde_json::from_str(text).unwrap_or(Value::Null) };
@@ -301,14 +301,14 @@ pub fn actions_in(call: &Call, shell_dir: Option<&str>) -> Vec<Action> {
     }
 }
 
-/// The programs that a shell command line runs, without what only changes how they run (`sudo`, `A=b`).
+/// The programs that a shell command line runs, without words that only change how they run (`sudo`, `A=b`).
 pub fn programs(command: &str) -> Vec<Program> {
     shell::programs(command)
 }
 
-/// The table's own name for a tool and its meaning.
+/// The table's own name for a tool, and its meaning.
 fn known(name: &str) -> Option<(&'static str, Meaning)> {
-    // No tool is called longer than APIs allow (64 characters and a server's prefix).
+    // No tool has a longer name: APIs allow 64 characters, and there may be a server's prefix.
     let name = name.get(..200).unwrap_or(name).to_ascii_lowercase();
     let find = |it: &str| TABLE.iter().find(|(known, _)| *known == it).copied();
     find(&name).or_else(|| {
@@ -316,7 +316,7 @@ fn known(name: &str) -> Option<(&'static str, Meaning)> {
         let mut tails =
             std::iter::once(rest).chain(rest.match_indices(['_', '.']).map(|(at, _)| &rest[at + 1..]));
         let same = |tail: &str, meaning: Meaning| {
-            // A server's tool may be called like the one that asks the user, and answer for them.
+            // Not a tool that asks the user: a server's tool of that name could answer in the user's place.
             meaning != Meaning::Ask && (tail.contains('_') || PLAIN_WORDS.contains(&tail))
         };
         tails.find_map(|tail| find(tail).filter(|it| same(tail, it.1)))
@@ -332,14 +332,14 @@ fn located(meaning: Meaning, input: &Value) -> Action {
     Action { path: path.map(|it| without_lines(it).into()), ..Action::new(meaning) }
 }
 
-/// Whether it names something that is no file: `https://…`, `pr:/143` (Oh My Pi).
+/// Whether it names something other than a file: `https://…`, `pr:/143` (Oh My Pi).
 fn is_address(path: &str) -> bool {
     path.split_once(":/").is_some_and(|(scheme, _)| {
         scheme.len() > 1 && scheme != "file" && scheme.bytes().all(|it| it.is_ascii_lowercase())
     })
 }
 
-/// A path without the lines of it that are asked for: `a.rs:10-40` (Oh My Pi).
+/// A path without its range of lines: `a.rs:10-40` (Oh My Pi).
 fn without_lines(path: &str) -> &str {
     let lines = |it: &str| {
         it.starts_with(|it: char| it.is_ascii_digit())
@@ -348,7 +348,7 @@ fn without_lines(path: &str) -> &str {
     path.rsplit_once(':').filter(|it| !it.0.is_empty() && lines(it.1)).map_or(path, |it| it.0)
 }
 
-/// Paths given as a list.
+/// Paths in a list argument.
 fn several(input: &Value) -> impl Iterator<Item = &str> {
     let list = ["paths", "include", "files"].iter().find_map(|key| input.get(key)?.as_array());
     list.into_iter().flatten().filter_map(Value::as_str)
@@ -365,7 +365,7 @@ fn edited_by_command(input: &Value) -> Action {
 }
 
 fn ran(input: &Value, text: &str, freeform: bool, shell_dir: Option<&str>) -> Vec<Action> {
-    // Codex's `local_shell` puts the arguments one level down.
+    // Codex's `local_shell` has its arguments in `action`.
     let input = input.get("action").filter(|it| it.is_object()).unwrap_or(input);
     let dir = DIRS.iter().find_map(|key| input.get(key)?.as_str()).or(shell_dir);
     let command = COMMANDS.iter().find_map(|key| match input.get(key)? {
@@ -387,7 +387,7 @@ fn ran(input: &Value, text: &str, freeform: bool, shell_dir: Option<&str>) -> Ve
 
 /// A command, and what it visibly does to files.
 fn commanded(command: &str, dir: Option<&str>) -> Vec<Action> {
-    // A model that does not know that the shell stayed there writes `cd apps/api && …` in `/w/apps/api`.
+    // A model that does not know that the shell is still there writes `cd apps/api && …` in `/w/apps/api`.
     let to = command.strip_prefix("cd ").and_then(|it| it.split([' ', ';', '&', '\n']).next());
     let to = to.map(|it| it.trim_matches(['"', '\'']).trim_start_matches("./").trim_end_matches('/'));
     let to = to.filter(|it| it.contains('/') && !it.starts_with('/'));
@@ -407,7 +407,7 @@ mod tests {
         Call { id: "c".into(), name: name.into(), input: input.into(), freeform, signature: None }
     }
 
-    /// One line an action: `edit a -> b`, `run (in dir) command`.
+    /// One line per action: `edit a -> b`, `run (in dir) command`.
     fn shown(name: &str, input: &str, freeform: bool) -> String {
         let line = |it: Action| {
             let mut out = format!("{:?}", it.meaning).to_lowercase();

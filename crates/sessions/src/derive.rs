@@ -1,8 +1,8 @@
-//! Ids and times of what we write, derived from what we read: the same input gives the same bytes.
+//! Ids and times of what we write are derived from what we read: the same input gives the same bytes.
 
 use sha2::{Digest, Sha256};
 
-/// 16 bytes derived from a session, what the id is for, its number, and the content it names.
+/// 16 bytes derived from a session, the id's purpose, its number, and the content that it names.
 pub fn digest(session: &str, purpose: &str, number: usize, content: &str) -> [u8; 16] {
     let mut hash = Sha256::new();
     for part in [session, purpose, &number.to_string(), content] {
@@ -19,7 +19,7 @@ pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|it| format!("{it:02x}")).collect()
 }
 
-/// A UUID of version 8 (custom), variant RFC 9562, from such a digest.
+/// A UUID of version 8 (custom), variant RFC 9562, from a [`digest`].
 pub fn uuid(digest: [u8; 16]) -> String {
     with_version(8, digest)
 }
@@ -43,7 +43,7 @@ pub fn time(ms: i64) -> String {
     jiff::Timestamp::from_millisecond(ms).map(|it| format!("{it:.3}")).unwrap_or_default()
 }
 
-/// A first and last time, with one more.
+/// Extends the range `(first, last)` to include `at`.
 pub(crate) fn widened(times: Option<(i64, i64)>, at: i64) -> Option<(i64, i64)> {
     Some(times.map_or((at, at), |(first, last)| (first.min(at), last.max(at))))
 }

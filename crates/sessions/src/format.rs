@@ -1,4 +1,4 @@
-//! What a format is: the facts and functions that its module fills in. [`Format::ALL`] lists them.
+//! The facts and functions that each format's module provides. [`Format::ALL`] lists the formats.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -22,29 +22,30 @@ pub(crate) struct FormatRow {
     pub(crate) name: &'static str,
     /// The API whose messages its agent sends.
     pub(crate) api: Api,
-    /// Whether its thinking is signed by that API. Agents that talk to several providers do not say which one signed.
+    /// Whether its thinking is signed by that API. Agents that talk to several providers do not record the
+    /// signer.
     pub(crate) is_signed: bool,
-    /// Part of the path of its agent's folder, and how a session's file name ends: enough to recognise a session in
-    /// which too little is written.
+    /// A substring of the path of the agent's session folder and the suffixes of session file names: enough
+    /// to recognize a session with too little content.
     pub(crate) folder: Option<(&'static str, &'static [&'static str])>,
-    /// Whether the first 64 KB, mended, are surely of this format. Plain messages are recognised by
+    /// Whether the first 64 KB, mended, are certainly of this format. Plain messages are recognized by
     /// [`crate::wire::sniff`].
     pub(crate) recognise: Option<fn(&str) -> bool>,
     pub(crate) read: ReadFormat,
-    /// Reads what is needed to measure it; otherwise all of it is read.
+    /// Reads only what measuring needs; without it, `read` is used.
     pub(crate) scan: Option<fn(&dyn Source, &Keep<'_>) -> Result<Session>>,
-    /// Writes a changed history back, or, where it was read in another format, makes a new session of it; a format
-    /// without it is only read.
+    /// Writes a changed history back, or makes a new session of one that was read in another format. A format
+    /// without it is read-only.
     pub(crate) write: Option<fn(&dyn Source, &Session, &History, Mode) -> Result<Written>>,
-    /// Reads the requests that the provider reported, also those whose messages are not sent any more; otherwise only
-    /// those of the history are known.
+    /// Reads all requests that the provider reported, including those whose messages are no longer sent;
+    /// without it, only those of the history are known.
     pub(crate) requests: Option<fn(&dyn Source, &mut Collector) -> Result<()>>,
-    /// What looks for damage, in this order; a format without it is not repaired.
+    /// The checks that a repair runs, in this order; empty for a format that is not repaired.
     pub(crate) repair: &'static [crate::repair::Stage],
 }
 
 impl FormatRow {
-    /// A format that is only read, and whose thinking is not known to be signed.
+    /// A read-only format whose thinking is not known to be signed.
     pub(crate) const fn read_only(name: &'static str, api: Api, read: ReadFormat) -> Self {
         Self {
             name,
@@ -71,17 +72,16 @@ pub(crate) enum Api {
 }
 
 impl Format {
-    /// The name used in arguments and JSON.
     pub fn name(self) -> &'static str {
         self.0.name
     }
 
-    /// Whether it is plain messages of an API.
+    /// Whether it is the plain messages of an API.
     pub fn is_wire(self) -> bool {
         self.api() == self
     }
 
-    /// Whether damage in sessions of this format is mended.
+    /// Whether sessions of this format can be repaired.
     pub fn is_repaired(self) -> bool {
         !self.0.repair.is_empty()
     }

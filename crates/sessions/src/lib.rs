@@ -1,9 +1,9 @@
 //! Native session formats and plain messages: read, write, validate.
 //!
-//! **Invariants.** Reading never fails as a whole: a broken or unknown record becomes a [`Note`]; only "not the format
-//! you named" is an error. Writing patches: records that are not concerned keep their bytes, and unknown kinds
-//! survive. What is written is derived from what was read, so the same input gives the same bytes. This module knows
-//! nothing of compaction: it is given a history before and a history after.
+//! **Invariants.** Reading never fails as a whole: a broken or unknown record becomes a [`Note`]; only "not
+//! the format you named" is an error. Writing patches: untouched records keep their bytes, and unknown kinds
+//! survive. What is written is derived from what was read, so the same input gives the same bytes. This crate
+//! knows nothing about compaction: it gets a history before and a history after.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -36,7 +36,7 @@ pub use session::{Note, Origins, PastCompaction, Record, Session};
 pub use source::{MemorySource, Source};
 pub use wire::messages;
 
-// Not in `format`, which the modules of the formats import: that would be a circle.
+// Not in `format`: the format modules import that one, so it must not import them.
 impl Format {
     /// Claude Code `.jsonl`.
     pub const CLAUDE_CODE: Self = Self(&agents::claude_code::ROW);
@@ -60,8 +60,8 @@ impl Format {
     pub const OPENAI_RESPONSES: Self = Self(&wire::OPENAI_RESPONSES);
     pub const GEMINI: Self = Self(&wire::GEMINI);
 
-    /// All of them, native ones first. In this order a session is recognised: Qwen Code's records are like Claude
-    /// Code's, with something more.
+    /// All formats, in the order in which they are tried on a source: agents' formats before plain messages,
+    /// and Qwen Code before Claude Code, whose records are the same but for some extra fields.
     pub const ALL: [Self; 11] = [
         Self::QWEN_CODE,
         Self::CLAUDE_CODE,
@@ -76,10 +76,10 @@ impl Format {
         Self::GEMINI,
     ];
 
-    /// The format of that name.
+    /// The format with this name.
     ///
     /// # Errors
-    /// [`ErrorKind::Arguments`] for one that is not known.
+    /// [`ErrorKind::Arguments`] if there is none.
     pub fn named(name: &str) -> Result<Self> {
         let names = Self::ALL.iter().map(|it| it.name());
         let found = Self::ALL.into_iter().find(|it| it.name() == name);
@@ -109,23 +109,24 @@ impl Api {
     }
 }
 
-/// Whether a text is a summary of ours that an agent wrote down as a message of the user: it has no mark of its own
-/// there.
+/// Whether a text is a summary of ours. Some agents record one as an ordinary user message, so only the text
+/// tells.
 fn is_our_summary(text: &str) -> bool {
     let first = text.lines().next().unwrap_or_default();
     first.strip_prefix("[Epitome] ").unwrap_or(first).starts_with(SUMMARY_START)
         && first.contains("epitome restore ")
 }
 
-/// How outputs begin that were cleared: by Claude Code (2.1, by time) and OpenCode, and by our own profiles.
+/// Prefixes of cleared outputs: of Claude Code (2.1, time-based) and OpenCode, which use the same, and of our
+/// profiles.
 const CLEARED: [&str; 2] = [agents::opencode::CLEARED, "[output cleared: "];
 
-/// Whether an output was cleared, by its text.
 fn is_cleared(text: &str) -> bool {
     CLEARED.iter().any(|it| text.starts_with(it))
 }
 
-/// The first few characters of what is no session, for an error: such a file may hold secrets, and errors go to models.
+/// The first few characters of a file that is not a session, for an error message. Errors are shown to models
+/// and the file may hold secrets, so it stops at the first `=` or `:`.
 fn glimpse(text: &str) -> String {
     let text = text.trim_start();
     let found: String =
@@ -133,18 +134,18 @@ fn glimpse(text: &str) -> String {
     if text.is_empty() { "nothing".to_owned() } else { format!("{found:?}") }
 }
 
-/// How a changed history goes back into its format.
+/// How a changed history is written back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Only outputs changed: replace them where they stand; ids, order and everything else stay.
+    /// Only outputs changed: replaces them in place; ids, order and everything else stay.
     Patch,
-    /// The session goes on: what the agent itself would append after a compaction. Old records stay.
+    /// Continues the session with what the agent itself would append after a compaction. Old records stay.
     Append,
     /// A new session of the same agent that starts compacted.
     New,
 }
 
-/// A stretch of what is written.
+/// A piece of the output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
     /// Bytes of the source, as they are.
@@ -152,16 +153,16 @@ pub enum Piece {
     New(Vec<u8>),
 }
 
-/// What is to be written, and what could not be expressed.
+/// The output of a write, and what could not be expressed in the format.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Written {
-    /// The new file, in order.
+    /// The pieces of the new file, in order.
     pub pieces: Vec<Piece>,
-    /// The id under which the agent resumes it, where that is new.
+    /// The id by which the agent resumes the session, if it is a new one.
     pub session: Option<String>,
-    /// The file name (no folder) that the agent expects for it, where that is new.
+    /// The file name (no folder) that the agent expects, if it is a new one.
     pub file_name: Option<String>,
-    /// What could not be carried over, a sentence each.
+    /// What could not be carried over, one sentence each.
     pub warnings: Vec<String>,
 }
 
@@ -181,19 +182,19 @@ impl Written {
         Ok(out)
     }
 
-    /// The same as a source: only what is new is in memory.
+    /// The result as a source that reads kept ranges from `source`, so only new bytes are in memory.
     pub fn over<'a>(&self, source: &'a dyn Source) -> repair::Mended<'a> {
         repair::Mended::of(source, self.pieces.clone())
     }
 }
 
-/// How much of a source is looked at to find out what it is.
+/// How many bytes of a source are read to recognize its format.
 const PREFIX: u64 = 64 * 1024;
 
-/// Finds out how a source is written down.
+/// Recognizes the format of a source.
 ///
 /// # Errors
-/// [`ErrorKind::Input`] for what is no session that is known, with its beginning; those of reading `source`.
+/// [`ErrorKind::Input`], quoting the beginning, if no format matches; errors of reading `source`.
 pub fn sniff(source: &dyn Source) -> Result<Format> {
     let bytes = source.bytes(0..source.len().min(PREFIX))?;
     if bytes.starts_with(b"SQLite format 3\0") {
@@ -222,7 +223,8 @@ pub fn sniff(source: &dyn Source) -> Result<Format> {
     })
 }
 
-/// The agent in whose own folder a file lies: for a session of which too little is written to tell it by.
+/// The format by the agent's folder that the file is in: for sessions too short to be recognized by their
+/// content.
 fn of_folder(path: &str, first_lines: &str) -> Option<Format> {
     if !first_lines.trim_start().starts_with('{') {
         return None;
@@ -233,7 +235,7 @@ fn of_folder(path: &str, first_lines: &str) -> Option<Format> {
     Format::ALL.into_iter().find(|it| it.0.folder.is_some_and(lies))
 }
 
-/// Reads a session in the named format, or the one it looks like.
+/// Reads a session in the given format, or in the one that it is recognized as.
 ///
 /// ```
 /// use sessions::{Format, MemorySource};
@@ -247,19 +249,20 @@ fn of_folder(path: &str, first_lines: &str) -> Option<Format> {
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::Input`] for what is no session of that format, or of none that is known; those of reading `source`. A
-/// record that is broken or unknown is no error, but a [`Note`].
+/// [`ErrorKind::Input`] if `source` is not a session of that format, or of any known one; errors of reading
+/// `source`. A record that is broken or unknown is no error, but a [`Note`].
 pub fn read(source: &dyn Source, format: Option<Format>) -> Result<Session> {
     let format = format.map_or_else(|| sniff(source), Ok)?;
     let session = (format.0.read)(source)?;
     Ok(Session { history: session.history.side_by_side(), ..session })
 }
 
-/// What stands for a text while a session is only measured, so that it need not be held; asked with the text as it was
-/// read, before anything is made of it, and the place of its record in the source. `None`: the text itself.
+/// Gives the replacement of a text in a session that is only measured, so that the text need not stay in
+/// memory. Gets the text as read and the byte offset of its record in the source; `None` keeps the text
+/// itself.
 pub type Keep<'a> = dyn Fn(&str, u64) -> Option<Text> + Sync + 'a;
 
-/// What stands for the texts of a part that was made already.
+/// Applies `keep` to the texts of a finished part.
 fn hold(part: &mut Part, keep: &Keep, at: u64) {
     let hold = |text: &mut Text| *text = keep(text.as_str(), at).unwrap_or_else(|| std::mem::take(text));
     match part {
@@ -278,13 +281,14 @@ fn hold(part: &mut Part, keep: &Keep, at: u64) {
     }
 }
 
-/// Maximum bytes of a session of which all records are looked at, even if the history does not depend on them: then all
-/// earlier compactions are known.
+/// Maximum bytes of a session that is read whole even for measuring, so that all its earlier compactions are
+/// known.
 const LOOKED_AT_WHOLE: u64 = if cfg!(test) { 1 } else { 8 << 20 };
 
-/// Reads a session that is only measured. Its history is that of [`read`], but for what `keep` does to parts and without
-/// what a sealed compaction replaced. Records that the history does not depend on are not looked at where the format
-/// allows it, so that compactions before the newest one may be missing in [`Session::past`]. It cannot be written.
+/// Reads a session only to measure it. Its history is that of [`read`], except that `keep` replaces texts and
+/// that what a sealed compaction replaced is missing. Where the format allows it, records that the history
+/// does not depend on are not read, so compactions before the newest may be missing in [`Session::past`]. It
+/// cannot be written.
 ///
 /// # Errors
 /// As [`read`].
@@ -296,11 +300,11 @@ pub fn scan(source: &dyn Source, format: Option<Format>, keep: &Keep) -> Result<
     }
 }
 
-/// What is to be written so that `session` becomes `after`.
+/// The bytes to write so that `session` becomes `after`.
 ///
 /// # Errors
-/// [`ErrorKind::Arguments`] for a format or a mode that is not written; [`ErrorKind::Bug`] where the result would lose
-/// a message.
+/// [`ErrorKind::Arguments`] for a format or mode that cannot be written; [`ErrorKind::Bug`] if the result
+/// would lose a message.
 pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
     match session.format.0.write {
         Some(write) => write(source, session, after, mode),
@@ -308,12 +312,12 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
     }
 }
 
-/// A new session in another agent's format that starts with `after`, a history read from `session`. What the other
-/// agent says to its model before the first word (instructions, permissions, environment) stays behind: this one says
-/// its own.
+/// A new session in another agent's format that starts with `after`, a history read from `session`. Leading
+/// system messages and context (instructions, permissions, environment) and all later system messages are
+/// left out: the other agent sends its own.
 ///
 /// # Errors
-/// [`ErrorKind::Arguments`] if `to` is no agent's format that can be written.
+/// [`ErrorKind::Arguments`] if `to` is not an agent's format that can be written.
 pub fn carry(source: &dyn Source, session: &Session, after: &History, to: Format) -> Result<Written> {
     if session.format == to {
         return write(source, session, after, Mode::New);
@@ -333,7 +337,7 @@ fn without_instructions(after: &History) -> History {
     History::new(rest, after.meta.clone())
 }
 
-/// The source with some records replaced: everything else is kept where it stands.
+/// The source with some records replaced, by number.
 fn replaced(source: &dyn Source, records: &[Record], by: BTreeMap<u32, Vec<u8>>) -> Vec<Piece> {
     let edits =
         by.into_iter().filter_map(|(number, bytes)| Some((records.get(number as usize)?.range(), bytes)));
@@ -346,11 +350,10 @@ fn spliced(source: &dyn Source, edits: Vec<(Range<u64>, impl Into<Vec<u8>>)>) ->
     repair::Mended::part(source, 0..source.len()).edited(edits).into_pieces()
 }
 
-/// The messages that `after` changes, each by its number and with what it was before: only outputs of them say something
-/// else.
+/// The messages that `after` changes: number, old, new. Only their outputs may differ.
 ///
 /// # Errors
-/// [`ErrorKind::Bug`] where more is changed.
+/// [`ErrorKind::Bug`] if anything else differs.
 fn changed_outputs<'a>(
     source: &dyn Source,
     before: impl IntoIterator<Item = &'a Message>,
@@ -370,7 +373,7 @@ fn changed_outputs<'a>(
     Ok(changed.map(|(number, (old, new))| (number, *old, new)).collect())
 }
 
-/// The writer of a format that is only read: an unchanged history gives the source, anything else is refused.
+/// The writer of read-only formats: an unchanged history gives the source, anything else is an error.
 fn unchanged(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
     if mode == Mode::Patch && session.history.messages() == after.messages() {
         return Ok(Written { pieces: vec![Piece::Keep(0..source.len())], ..Written::default() });
@@ -379,12 +382,12 @@ fn unchanged(source: &dyn Source, session: &Session, after: &History, mode: Mode
     Err(Error::new(ErrorKind::Refused, what).hint(Hint::WriteMessages))
 }
 
-/// A rule of an API that a message array breaks.
+/// A rule of an API that an array of messages breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// The rule's name, `anthropic/result-follows-call`.
+    /// The rule's name, e.g. `anthropic/result-follows-call`.
     pub rule: &'static str,
-    /// Number of the message in the array.
+    /// Index of the message in the array.
     pub message: usize,
     /// What was expected and what was found.
     pub what: String,

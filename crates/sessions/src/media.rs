@@ -1,5 +1,5 @@
-//! The size of a picture, read from the first bytes of its data: prices depend on it, and data is long.
-//! Data that repeats is shared: clients write the same picture into record after record.
+//! Image sizes and PDF pages, read from base64 data: token prices depend on them, and the data is long.
+//! Repeated data is shared: clients write the same image into record after record.
 
 use std::sync::Arc;
 
@@ -7,7 +7,8 @@ use foldhash::HashSet;
 use history::Part;
 use memchr::memmem;
 
-/// Characters of base64 that are decoded at most: enough for the marker of a JPEG that follows a large colour profile.
+/// Maximum base64 characters decoded: enough to reach the frame header of a JPEG behind a large color
+/// profile.
 const PREFIX: usize = 256 * 1024;
 
 /// Width and height in pixels of a PNG, GIF, WebP or JPEG given as base64 (standard or URL alphabet).
@@ -27,8 +28,8 @@ pub fn image_size(base64: &str) -> Option<(u32, u32)> {
     (size.0 > 0 && size.1 > 0).then_some(size)
 }
 
-/// Pages of a PDF given as base64, as far as they stand in it uncompressed: its page objects, or what its page tree
-/// says; zero where both are compressed.
+/// Page count of a PDF given as base64: its page objects, or the count in its page tree, whichever is stored
+/// uncompressed; zero if both are compressed.
 pub fn pdf_pages(base64: &str) -> usize {
     let bytes = decode(base64.as_bytes());
     let values = |key: &'static [u8]| {
@@ -47,12 +48,12 @@ pub fn pdf_pages(base64: &str) -> usize {
     if pages > 0 { pages } else { values(b"/Count").iter().map(number).max().unwrap_or(0) }
 }
 
-/// The data of attachments, each once.
+/// The distinct data of attachments.
 #[derive(Default)]
 pub(crate) struct SharedData(HashSet<Arc<str>>);
 
 impl SharedData {
-    /// Has all attachments in these parts that hold the same data share one copy of it.
+    /// Makes attachments in these parts with equal data share one copy of it.
     pub(crate) fn share<'a>(&mut self, parts: impl IntoIterator<Item = &'a mut Part>) {
         for part in parts {
             let media = match part {
@@ -70,13 +71,13 @@ impl SharedData {
     }
 }
 
-/// Whether this is base64 as a whole, in either alphabet.
+/// Whether all of `text` is base64, in either alphabet.
 pub(crate) fn is_base64(text: &str) -> bool {
     let fits = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'+' | b'/' | b'=' | b'-' | b'_');
     !text.is_empty() && text.bytes().all(fits)
 }
 
-/// The type of an image given as base64, by the first bytes of its data.
+/// The MIME type of an image given as base64, by its magic bytes.
 pub fn image_type(base64: &str) -> Option<&'static str> {
     let bytes = decode(&base64.as_bytes()[..base64.len().min(24)]);
     Some(match bytes.as_slice() {
@@ -132,7 +133,7 @@ fn webp(bytes: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// Walks the segments to the frame header, where height stands before width.
+/// Walks the segments to the frame header, which holds the height before the width.
 fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
     let mut at = 2;
     loop {
@@ -143,7 +144,7 @@ fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
             // Fill bytes, and markers without a length.
             0xFF => at += 1,
             0x01 | 0xD0..=0xD8 => at += 2,
-            // Frame headers: all of C0..CF but the tables (C4, C8, CC).
+            // Frame headers: all of C0..CF except tables and reserved codes (C4, C8, CC).
             0xC0..=0xC3 | 0xC5..=0xC7 | 0xC9..=0xCB | 0xCD..=0xCF => {
                 return Some((big(bytes, at + 7, 2)?, big(bytes, at + 5, 2)?));
             }

@@ -1,35 +1,36 @@
-//! How each agent records that the user refused a call: in a form of its own that no tool can print, beside its mark
+//! How each agent records that the user refused a call: in a form that no tool can print, beside its mark
 //! that the call failed. The text of any other output is never taken for a refusal.
 
 use history::Refusal;
 
-/// Claude Code 1.0 to 2.1: how the result of a refused call begins.
+/// Claude Code 1.0 to 2.1: prefixes of the result of a refused call.
 pub(super) const CLAUDE_CODE: [&str; 2] = [
     "The user doesn't want to proceed with this tool use.",
     "The user doesn't want to take this action right now.",
 ];
 
-/// Claude Code 2.0 to 2.1: how the result of a call begins that the settings forbid, or that nobody could be asked about,
-/// and what follows in it.
+/// Claude Code 2.0 to 2.1: prefixes of the result of a call that the settings forbid or that nobody could be
+/// asked about, each with a substring of the rest.
 const CLAUDE_CODE_SETTINGS: [(&str, &str); 3] = [
     ("Permission to use ", " has been denied"),
     ("Permission for this action ", " denied"),
     ("Claude requested permissions to ", ", but you haven't granted it yet"),
 ];
 
-/// Claude Code: what stands before the user's reason.
+/// Claude Code: the text before the user's reason.
 const REASON: &str = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file \
     edit, the new_string was NOT written to the file). To tell you how to proceed, the user said:\n";
 
-/// Claude Code: what it adds behind a reason, and what it writes itself where the user answers questions by a question.
+/// Claude Code: what it adds after a reason, and its own text instead of one if the user answers questions
+/// with a question.
 const NOT_THE_REASON: [&str; 2] =
     ["\n\nNote: The user's next message may contain", "The user wants to clarify these questions."];
 
-/// Codex: how the output of a call begins that its reviewer denied, and what follows in it.
+/// Codex: the prefix of the output of a call that its reviewer denied, and a substring of the rest.
 const CODEX_REVIEWER: (&str, &str) =
     ("exec_command failed", "This action was rejected due to unacceptable risk");
 
-/// Codex: the reviewer itself failed, so that nobody denied the call.
+/// Codex: the reviewer itself failed, so nobody denied the call.
 const CODEX_NO_REVIEW: &str = "Automatic approval review failed";
 
 /// Codex: the whole output of a call that the user denied. Outputs of its shell and of MCP tools begin with a header.
@@ -41,7 +42,8 @@ const GEMINI_CLI: [&str; 2] = [
     "[Operation Cancelled] Reason: User cancelled the operation.",
 ];
 
-/// OpenCode 0.5 to 1.18: the whole error of a refused call, and how one with a reason begins.
+/// OpenCode 0.5 to 1.18: the whole error of a refused call without a reason; the next is the prefix of one
+/// with it.
 const OPENCODE: [&str; 2] = [
     "The user rejected permission to use this specific tool call.",
     "The user rejected permission to use this specific tool call. You may try again with different parameters.",
@@ -52,8 +54,8 @@ const OPENCODE_REASON: &str =
 const OPENCODE_SETTINGS: &str =
     "The user has specified a rule which prevents you from using this specific tool call.";
 
-/// OpenCode's own tools. Errors of MCP tools stand in a session as their server wrote them, so that nothing tells a
-/// refusal from a server that claims one.
+/// OpenCode's own tools. A session holds errors of MCP tools as their server wrote them, so a refusal of one
+/// could not be told from a server that claims one.
 const OPENCODE_TOOLS: [&str; 16] = [
     "apply_patch",
     "bash",
@@ -75,12 +77,12 @@ const OPENCODE_TOOLS: [&str; 16] = [
 
 const BY_SETTINGS: Refusal = Refusal { reason: None, by_settings: true };
 
-/// Whether a failed result of Claude Code, or its beginning, says that the settings forbid the call.
+/// Whether a failed Claude Code result (or its beginning) says that the settings forbid the call.
 fn is_forbidden(text: &str) -> bool {
     CLAUDE_CODE_SETTINGS.iter().any(|it| text.strip_prefix(it.0).is_some_and(|rest| rest.contains(it.1)))
 }
 
-/// Of the text of a failed result of Claude Code.
+/// The refusal that the text of a failed Claude Code result states.
 pub(super) fn claude_code(text: &str) -> Option<Refusal> {
     if is_forbidden(text) {
         return Some(BY_SETTINGS);
@@ -95,7 +97,7 @@ pub(super) fn claude_code(text: &str) -> Option<Refusal> {
     })
 }
 
-/// Whether the JSON of Claude Code's `toolUseResult` is that of a refusal: a text, short beside most results.
+/// Whether Claude Code's `toolUseResult`, as raw JSON, is a refusal: a string that begins like one.
 pub(super) fn is_shown(json: &str) -> bool {
     json.starts_with("\"User rejected tool use")
         || json
@@ -103,7 +105,7 @@ pub(super) fn is_shown(json: &str) -> bool {
             .is_some_and(|json| is_forbidden(json) || CLAUDE_CODE.iter().any(|it| json.starts_with(it)))
 }
 
-/// Of an output of Codex.
+/// The refusal that a Codex output states.
 pub(super) fn codex(text: &str) -> Option<Refusal> {
     let reviewed = text.starts_with(CODEX_REVIEWER.0)
         && text.contains(CODEX_REVIEWER.1)
@@ -111,12 +113,12 @@ pub(super) fn codex(text: &str) -> Option<Refusal> {
     reviewed.then_some(BY_SETTINGS).or_else(|| CODEX.contains(&text).then(Refusal::default))
 }
 
-/// Of the error of a call of Gemini CLI that has the status `cancelled`.
+/// The refusal that the error of a Gemini CLI call with the status `cancelled` states.
 pub(super) fn gemini_cli(text: &str) -> Option<Refusal> {
     GEMINI_CLI.contains(&text).then(Refusal::default)
 }
 
-/// Of the error of a call of OpenCode.
+/// The refusal that the error of an OpenCode call states.
 pub(super) fn opencode(tool: &str, text: &str) -> Option<Refusal> {
     if !OPENCODE_TOOLS.contains(&tool) {
         return None;

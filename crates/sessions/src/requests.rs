@@ -1,5 +1,5 @@
-//! Every request of a session that a provider reported, also those whose messages are not sent any more: before a
-//! compaction, on a branch that was left, in a side chain. All of them were paid for.
+//! Every request of a session that a provider reported, including those whose messages are no longer sent:
+//! before a compaction, on an abandoned branch, in a side chain. All of them were paid for.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,20 +14,20 @@ use history::error::Result;
 use history::json;
 use history::{History, Kind, Role, Usage};
 
-/// A request, as it was reported.
+/// A reported request.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Request {
-    /// Milliseconds since 1970 of what it answers: about when it was sent.
+    /// Time of the message that it answers, in milliseconds since 1970: about when it was sent.
     pub sent_at: Option<i64>,
-    /// Milliseconds since 1970 of its answer.
+    /// Time of its response, in milliseconds since 1970.
     pub at: Option<i64>,
     pub model: Option<Arc<str>>,
     pub usage: Usage,
-    /// Number of the prompt that it worked on, in [`Requests::prompts`]; none before the first.
+    /// Index in [`Requests::prompts`] of the prompt that it worked on; none before the first.
     pub prompt: Option<usize>,
-    /// The first after a compaction.
+    /// Whether it is the first after a compaction.
     pub compacted: bool,
-    /// Of a side chain: an agent's helper, with a context of its own.
+    /// Whether it is of a side chain: a sub-agent with its own context.
     pub side: bool,
 }
 
@@ -41,7 +41,7 @@ pub struct Requests {
     pub compactions: usize,
 }
 
-/// Reads them from the source that a session was read from.
+/// Reads the requests from the source that `session` was read from.
 ///
 /// # Errors
 /// [`ErrorKind::Input`](history::error::ErrorKind::Input) or [`ErrorKind::Io`](history::error::ErrorKind::Io) where
@@ -55,14 +55,15 @@ pub fn requests(source: &dyn Source, session: &Session) -> Result<Requests> {
     Ok(out.requests)
 }
 
-/// Characters that are kept of a prompt.
+/// Maximum characters kept of a prompt.
 const WORDS: usize = 80;
 
-/// Takes what a format's records say, oldest first, and makes requests of it.
+/// Makes requests of a format's records, which it is given oldest first.
 #[derive(Default)]
 pub(crate) struct Collector {
     requests: Requests,
-    /// Where the request of a response stands: what is reported of it later is the better figure.
+    /// Index in `requests.all` by response id, because a later report of a response replaces its usage;
+    /// `usize::MAX` for an id that only [`Self::is_first`] has seen.
     places: HashMap<String, usize>,
     sent_at: Option<i64>,
     compacted: bool,
@@ -75,12 +76,12 @@ impl Collector {
         self.requests.prompts.push(beginning(text));
     }
 
-    /// Something was sent to the model at that time, if it is known.
+    /// Something was sent to the model, at this time if it is known.
     pub(crate) fn sent(&mut self, at: Option<i64>) {
         self.sent_at = at.or(self.sent_at);
     }
 
-    /// Whether the record of this id is taken for the first time: some are written again when they grow.
+    /// Whether this record id is new: some records are written again as they grow.
     pub(crate) fn is_first(&mut self, id: &str) -> bool {
         let is_first = id.is_empty() || !self.places.contains_key(id);
         if is_first {
@@ -94,7 +95,7 @@ impl Collector {
         self.requests.compactions += 1;
     }
 
-    /// `response`: its id, or nothing where each is reported once.
+    /// `response`: its id, or empty if each response is reported only once.
     pub(crate) fn response(&mut self, response: &str, at: Option<i64>, usage: Usage, side: bool) {
         if usage.sent() == 0 || usage.context() > Usage::MOST {
             return;
@@ -151,7 +152,7 @@ pub(crate) fn each_row(source: &dyn Source, mut each: impl FnMut(Value)) -> Resu
     })
 }
 
-/// Every element of `messages`; whether there is such a list.
+/// Calls `each` with every element of `messages`; false if there is no such list.
 pub(crate) fn each_message(source: &dyn Source, mut each: impl FnMut(Value)) -> Result<bool> {
     let bytes = source.whole()?;
     let text = json::mend(bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes));
@@ -188,7 +189,7 @@ fn of_history(history: &History, out: &mut Collector) {
         if summary == Some(index) {
             out.compaction();
         }
-        // Kept from before the summary: what was reported of it was another context.
+        // Kept from before the summary: its usage measured another context.
         if message.at.zip(summarized).is_some_and(|(at, summarized)| at < summarized) {
             continue;
         }

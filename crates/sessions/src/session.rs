@@ -8,7 +8,6 @@ use history::History;
 /// A session as it was read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Session {
-    /// How it is written down.
     pub format: Format,
     /// All records of the source, in order.
     pub records: Vec<Record>,
@@ -22,13 +21,13 @@ pub struct Session {
 }
 
 impl Session {
-    /// Of a history that stands in no source.
+    /// A session of a history that was read from no source.
     pub fn of(format: Format, history: History) -> Self {
         let (records, origins) = (Vec::new(), Origins::default());
         Self { format, records, origins, notes: Vec::new(), past: Vec::new(), history }
     }
 
-    /// Without records and origins, which only a writer needs.
+    /// Drops records and origins, which only a writer needs.
     pub(crate) fn measured_only(mut self) -> Self {
         (self.records, self.origins) = (Vec::new(), Origins::default());
         self
@@ -45,13 +44,13 @@ pub struct Record {
 }
 
 impl Record {
-    /// Its bytes in the source.
+    /// Its byte range in the source.
     pub fn range(self) -> Range<u64> {
         self.at..self.at + self.len
     }
 }
 
-/// Something that was not understood, and kept.
+/// Something that was not understood; the record is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     /// 1-based line or record number.
@@ -63,28 +62,29 @@ pub struct Note {
 /// A compaction that the agent (or we) made earlier in this session.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PastCompaction {
-    /// Number of the summary in the live messages, if it still is one of them.
+    /// Index of the summary in the live messages, if it is still one of them.
     pub message: Option<usize>,
-    /// `auto`, `manual`, or nothing where the format does not say.
+    /// `auto`, `manual`, or none if the format does not say.
     pub trigger: Option<String>,
-    /// Context before, as the agent recorded it.
+    /// Tokens of the context before, as the agent recorded them.
     pub tokens_before: Option<u64>,
-    /// Context after, as the agent recorded it.
+    /// Tokens of the context after, as the agent recorded them.
     pub tokens_after: Option<u64>,
     /// The summary's text; empty when it is encrypted.
     pub summary: String,
 }
 
-/// For each of a row of messages, the numbers of the records it was made from: mostly one, so all stand in one list.
+/// For each message, the numbers of the records it was made from. A flat list, since most messages have one
+/// record.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Origins {
     records: Vec<u32>,
-    /// Where in `records` those of each message end.
+    /// The end of each message's range in `records`.
     ends: Vec<u32>,
 }
 
 impl Origins {
-    /// Adds those of the next message.
+    /// Adds the record numbers of the next message.
     pub fn push(&mut self, records: impl IntoIterator<Item = u32>) {
         self.records.extend(records);
         self.ends.push(self.records.len() as u32);
@@ -98,7 +98,7 @@ impl Origins {
         self.ends.is_empty()
     }
 
-    /// Those of each message.
+    /// The record numbers of each message.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &[u32]> {
         (0..self.len()).map(|it| &self[it])
     }

@@ -6,9 +6,9 @@ use std::ops::Range;
 use history::error::{Error, ErrorKind, Result};
 use history::json;
 
-/// Bytes that can be read again. `len` is fixed when it is opened; bytes after it do not exist.
+/// Bytes that can be read repeatedly. `len` is fixed when it is opened; bytes after it do not exist.
 pub trait Source: Sync {
-    /// A path, or what stands for one; for messages.
+    /// A path or its equivalent, for error messages.
     fn name(&self) -> &str;
     /// Length in bytes.
     fn len(&self) -> u64;
@@ -25,7 +25,7 @@ pub trait Source: Sync {
         Ok(buffer)
     }
 
-    /// Reads a range as text, mended: nothing in it moves. Fails as [`Self::read_at`] does.
+    /// Reads a range as text, mended so that every byte keeps its position. Fails as [`Self::read_at`] does.
     fn text(&self, range: Range<u64>) -> Result<String> {
         let bytes = self.bytes(range)?;
         match json::mend(&bytes) {
@@ -34,7 +34,7 @@ pub trait Source: Sync {
         }
     }
 
-    /// Reads all of it. Fails as [`Self::read_at`] does.
+    /// Reads the whole source. Fails as [`Self::read_at`] does.
     fn whole(&self) -> Result<Vec<u8>> {
         self.bytes(0..self.len())
     }
@@ -47,7 +47,6 @@ pub struct MemorySource {
 }
 
 impl MemorySource {
-    /// Names and owns `bytes`.
     pub fn new(name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
         Self { name: name.into(), bytes: bytes.into() }
     }

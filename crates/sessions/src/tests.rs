@@ -1,14 +1,14 @@
-//! A session that is only measured has the history of the one that is read whole. Blocks are small here, and no file is
-//! too small to be read from its end.
+//! A session that is only measured has the same history as one that is read whole. In tests, blocks are
+//! small, and no file is too small to be read from its end.
 
-// All of this file is a test, which a reader of its lines cannot tell otherwise.
+// `tests/all/layers.rs` reads a file up to this line: without it, this one would count as production code.
 #[cfg(test)]
 use std::path::PathBuf;
 
 use super::*;
 use history::{History, Message};
 
-/// A session of these lines, and its messages as text.
+/// The messages of a session of these lines as text, and the session.
 pub(super) fn shown(lines: &[impl AsRef<str>]) -> (String, Session) {
     let lines: Vec<&str> = lines.iter().map(AsRef::as_ref).collect();
     let session = read(
@@ -68,7 +68,8 @@ pub(super) fn sessions() -> Vec<(String, Vec<u8>)> {
     out
 }
 
-/// Reads both ways. `None` if the file is no session of those.
+/// Asserts that `scan` and `read` agree. `None` if the file is not a session of an agent whose format is
+/// written.
 fn same(name: &str, bytes: &[u8]) -> Option<()> {
     let source = MemorySource::new(name, bytes);
     let format = sniff(&source).ok()?;
@@ -89,7 +90,7 @@ fn measured_sessions_have_the_history_of_read_ones() {
     let (mut count, mut cut) = (0, 0);
     for (name, bytes) in sessions() {
         count += usize::from(same(&name, &bytes).is_some());
-        // As the file was at earlier times, and in the middle of a write.
+        // As the file was earlier, or in the middle of a write.
         for part in 1..4 {
             cut += usize::from(same(&name, &bytes[..bytes.len() * part / 4]).is_some());
         }
@@ -97,7 +98,7 @@ fn measured_sessions_have_the_history_of_read_ones() {
     println!("{count} sessions, {cut} beginnings of them");
 }
 
-/// What the last lines of a long session do not depend on is not read.
+/// Records that the end of a long session does not depend on are not read.
 #[test]
 fn what_is_not_live_is_not_read() {
     struct Watched(MemorySource, std::sync::atomic::AtomicU64);
@@ -151,16 +152,16 @@ fn what_is_not_live_is_not_read() {
         let source = Watched(MemorySource::new("t", text.as_bytes()), 0.into());
         let live = scan(&source, None, &|_, _| None).unwrap();
         let read_bytes = source.1.into_inner();
-        // How much the other cores have read before it turns out to be enough depends on the machine.
+        // How far the other threads have read ahead when it turns out to be enough depends on the machine.
         assert!(read_bytes < text.len() as u64 / 2, "{read_bytes} of {}", text.len());
         assert_eq!(live.history, read(&source.0, None).unwrap().history);
     }
 }
 
-/// What is read in one pass is what the reader of unusual records reads, also where lines are broken.
+/// The one-pass reader and the reader for unusual records give the same result, also for broken lines.
 #[test]
 fn usual_records_are_read_as_unusual_ones() {
-    // A field that changes nothing, and that no usual record begins with.
+    // A field that changes nothing and that never comes first in a usual record.
     let oddity = |format: Format| match format.name() {
         "gemini-cli" => Some("\"epitome\":null,"),
         _ => None,
@@ -212,7 +213,7 @@ fn usual_records_are_read_as_unusual_ones() {
     println!("{count} sessions");
 }
 
-/// By what a file holds, in any order of keys, and where too little is in it, by where it lies.
+/// By content, with keys in any order, or by path if there is too little content.
 #[test]
 fn sessions_are_recognised() {
     let gemini = r#"[{"id":"1","timestamp":"2026-11-20T09:15:35.675Z","type":"user","content":"hello"}]"#;
@@ -278,7 +279,7 @@ fn sessions_are_recognised() {
     }
 }
 
-/// Notes name the line of the file, also where blank ones stand before it.
+/// Notes have the line number in the file, counting blank lines.
 #[test]
 fn notes_name_their_line() {
     let at = r#""timestamp":"2026-11-20T09:15:35.675Z""#;

@@ -1,4 +1,4 @@
-//! The one way anything is counted.
+//! Counts the tokens of texts, messages and histories, for all crates.
 
 mod calibration;
 
@@ -14,15 +14,18 @@ use super::{Categories, Estimator, Filled, Method, MethodKind, Tokenizer, shape}
 use history::parallel;
 use history::{History, Kind, Measure, Media, Message, Opaque, Output, Part, Role, Text, TextSize, Usage};
 
-/// Counts tokens. One counter serves one plan: trigger, split, budget and acceptance go by the same figures.
+/// Counts tokens. One counter serves one plan, so that trigger, split, budget and acceptance use the same
+/// figures.
 ///
-/// With [`Tokenizer::Auto`] it reads from the session what a token is: where providers reported usage, the size of
-/// each text is estimated from its shape and scaled so that the growth from report to report comes out, and the
-/// overhead is what the last report holds beyond the messages. So overhead plus messages is exactly what the provider
-/// counted there, and what follows is estimated. Where nothing was reported, texts are counted with o200k; for makers
-/// other than OpenAI, whose tokenizers are not public, times a factor that the session corpus gave.
+/// With [`Tokenizer::Auto`] it learns from the session what a token is. If providers reported usage, the size
+/// of each text is estimated from its shape and scaled to match the growth from report to report, and the
+/// overhead is what the last report holds beyond the messages. So overhead plus messages is exactly what the
+/// provider counted there, and what follows is estimated. If nothing was reported, texts are counted with
+/// o200k; for makers other than OpenAI, whose tokenizers are not public, times a factor that was measured on
+/// the session corpus.
 ///
-/// The figure of a message is the sum of its parts' plus its frame, and that of a history the sum of its messages'.
+/// The tokens of a message are the sum of its parts plus its frame; those of a history are the sum of its
+/// messages.
 ///
 /// ```
 /// use history::{History, Kind, Message, Meta, Role, Text};
@@ -50,7 +53,7 @@ pub struct TokenCounter {
     disbelieved: Option<(usize, u64)>,
 }
 
-/// Minimum number of messages per thread: measuring that many again takes most of a millisecond.
+/// Minimum number of messages per thread: counting that many again takes most of a millisecond.
 pub const MIN_MESSAGES_PER_THREAD: usize = 4096;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -65,12 +68,13 @@ enum Basis {
 }
 
 impl TokenCounter {
-    /// A counter for this history. `overhead` is what the system prompt and the tools take, where the caller knows it.
+    /// A counter for this history. `overhead` is the tokens of system prompt and tools, if the caller knows
+    /// them.
     pub fn new(history: &History, tokenizer: Tokenizer, overhead: Option<u64>) -> Self {
         Self::for_model(history, history.meta.model.as_deref(), tokenizer, overhead)
     }
 
-    /// The same for a history that this model will be sent, whichever model answered before.
+    /// [`Self::new`] for a history that will be sent to this model, whichever model replied before.
     pub fn for_model(
         history: &History,
         model: Option<&str>,
@@ -117,8 +121,8 @@ impl TokenCounter {
         }
     }
 
-    /// Whether a provider reported usage for this history that is believed: then it is measured by that, and by no
-    /// text but as [`light`] leaves it.
+    /// Whether a provider reported a credible usage for this history: then that is the basis, and the texts
+    /// are needed only in the form that [`light`] leaves.
     ///
     /// [`light`]: super::light
     pub fn is_reported(history: &History) -> bool {
@@ -167,7 +171,7 @@ impl TokenCounter {
         }
     }
 
-    /// The same for a text that is not one of the history's.
+    /// [`Self::text`] for a text that is not one of the history's.
     pub fn str(&self, text: &str) -> u64 {
         match self.basis {
             Basis::Shape | Basis::Calibrated => self.scaled(self.short(text)),
@@ -198,16 +202,17 @@ impl TokenCounter {
         }
     }
 
-    /// What was reported of a response of Gemini, which is what its return costs: signatures bring back thoughts that
-    /// no part shows. Of 620 responses in pi and OpenCode the context grew by that, to 5 % at the median; by what the
-    /// parts show, to 17 %. Thoughts that are reported apart (Gemini CLI) are not sent again.
+    /// The reported output of a Gemini response, which is what sending it back costs: signatures bring back
+    /// thoughts that no part shows. Over 620 responses in pi and OpenCode the context grew by that, to 5 % at
+    /// the median; by what the parts show, to 17 %. Thoughts that are reported separately (Gemini CLI) are
+    /// not sent again.
     fn reported_output(&self, message: &Message) -> Option<u64> {
         let is_by_model = matches!(self.basis, Basis::Shape | Basis::Calibrated);
         let usage = message.usage.filter(|_| is_by_model && self.maker == Maker::Google)?;
         (usage.reasoning == 0 && (1..=Usage::MOST).contains(&usage.output)).then_some(usage.output)
     }
 
-    /// What a context holds whose messages are of these sizes.
+    /// The context that messages of these sizes fill.
     pub fn filled(&self, sizes: &[u64]) -> Filled {
         let messages: u64 = sizes.iter().sum();
         Filled { overhead: self.overhead, messages: messages.saturating_sub(self.hidden) }
@@ -217,7 +222,7 @@ impl TokenCounter {
         parallel::par_map(messages, MIN_MESSAGES_PER_THREAD, |it| self.message(it))
     }
 
-    /// A counter by the model's own tokenizer, where that is public. It counts texts without their frames.
+    /// A counter by the model's own tokenizer, if that is public. It counts texts without their frames.
     pub fn own_tokenizer(&self) -> Option<Self> {
         let basis = Basis::Encoding(Encoding::O200k);
         (self.maker == Maker::OpenAi).then(|| Self::bare(&self.model, basis, self.method.clone()))
@@ -232,29 +237,30 @@ impl TokenCounter {
         &self.method
     }
 
-    /// What the system prompt and the tools take: as given; else what the last reported context holds beyond the
-    /// messages (so that both together are what was reported); else counted, where the history holds them.
+    /// Tokens of system prompt and tools: as given; else what the last reported context holds beyond the
+    /// messages (so that both together are what was reported); else counted, if the history holds them.
     pub fn overhead(&self) -> u64 {
         self.overhead
     }
 
-    /// Tokens of the messages that the last reported request was not sent: a plugin or the client left them out, or
-    /// sent less in their place. System prompt, tools and messages, less this, are what was reported.
+    /// Tokens of the messages that the last reported request did not contain: a plugin or the client left
+    /// them out, or sent less in their place. System prompt, tools and messages, minus this, are what was
+    /// reported.
     pub fn hidden(&self) -> u64 {
         self.hidden
     }
 
-    /// The last usage that was reported for this history: number of the message, context just after it.
+    /// The last usage that was reported for this history: index of the message, context just after it.
     pub fn reported(&self) -> Option<(usize, u64)> {
         self.reported
     }
 
-    /// A reported usage that cannot be this history's: number of the message, tokens.
+    /// A reported usage that cannot be this history's: index of the message, tokens.
     pub fn disbelieved(&self) -> Option<(usize, u64)> {
         self.disbelieved
     }
 
-    /// Where the context goes. The sum is the overhead and all messages.
+    /// Tokens by category. The sum is the overhead and all messages.
     pub fn by_category(&self, history: &History) -> Categories {
         let overhead = Categories { system: self.overhead, ..Categories::default() };
         let shares = parallel::par_chunks(history.messages(), MIN_MESSAGES_PER_THREAD, |_, share| {
@@ -263,13 +269,13 @@ impl TokenCounter {
         shares.into_iter().fold(overhead, Add::add)
     }
 
-    /// What messages hold, without the overhead.
+    /// Tokens of messages by category, without the overhead.
     pub fn categories(&self, messages: &[Message]) -> Categories {
         let mut out = Categories::default();
         for message in messages {
             let mut rest = self.message(message);
             let mut put = |slot: &mut u64, tokens: u64| {
-                // Rounding differs between parts and messages; nothing may be counted that the message has not.
+                // Parts and messages are rounded differently; no more may be counted than the message has.
                 let tokens = tokens.min(rest);
                 rest -= tokens;
                 *slot += tokens;
@@ -291,7 +297,7 @@ impl TokenCounter {
                             put(&mut out.tool_outputs, text);
                             put(&mut out.media, tokens - text);
                         }
-                        // What is left of the message when the others are taken.
+                        // They get what the other parts leave of the message.
                         Part::Text(_) | Part::Opaque(_) => {}
                     }
                 }
@@ -350,7 +356,7 @@ impl TokenCounter {
         }
     }
 
-    /// The same for the name of a tool: there are few, each called again and again.
+    /// [`Self::plain`] for the name of a tool: there are few, used again and again.
     fn name(&self, name: &str) -> f64 {
         match self.basis {
             Basis::Shape => shape::of_name(name) as f64 / 1000.0 * self.rates.text,
@@ -358,7 +364,7 @@ impl TokenCounter {
         }
     }
 
-    /// The same for a text that remembers nothing.
+    /// [`Self::plain`] for a text without a cache of its own.
     fn short(&self, text: &str) -> f64 {
         let o200k = match self.basis {
             Basis::Shape => shape::thousandths(text) as f64 / 1000.0,
@@ -385,7 +391,7 @@ impl TokenCounter {
     }
 }
 
-/// The exact count of a text, which for the usual encoding it remembers itself.
+/// The exact count of a text, which caches it itself for the usual encoding.
 fn exact_of(encoding: Encoding, text: &Text) -> u64 {
     match encoding {
         Encoding::O200k => text.measured(Measure::Exact, |it| exact::count(encoding, it)),
@@ -396,14 +402,15 @@ fn exact_of(encoding: Encoding, text: &Text) -> u64 {
 /// 9 of 10 contexts ten requests after a report were nearer than this, in percent of the context (session corpus;
 /// `tests/all/growth.rs` prints it for each agent).
 const MARGIN_REPORTED: f64 = 5.0;
-/// Where another model reported, whose tokenizer is another: both rates are off by some percent, and so is their ratio.
+/// If another model reported, with another tokenizer: both rates are off by some percent, and so is their
+/// ratio.
 const MARGIN_CONVERTED: f64 = 15.0;
-/// The same for what ten requests added, with nothing reported: 11 to 18 % by agent, 28 % where the thoughts between
-/// are hidden.
+/// The same for what ten requests added, if nothing was reported: 11 to 18 % by agent, 28 % if the thoughts
+/// between are hidden.
 const MARGIN_CALIBRATED: f64 = 20.0;
 /// o200k for models of other makers: 38 to 41 %.
 const MARGIN_OTHER_MODEL: f64 = 40.0;
-/// A heuristic that takes all text alike: 20 to 48 %.
+/// A heuristic that treats all text alike: 20 to 48 %.
 const MARGIN_HEURISTIC: f64 = 45.0;
 
 fn fixed(estimator: Estimator, maker: Maker) -> (Basis, MethodKind, f64) {
@@ -423,12 +430,12 @@ fn heuristic(it: Heuristic) -> (Basis, MethodKind, f64) {
     (Basis::Heuristic(it), MethodKind::Heuristic, MARGIN_HEURISTIC)
 }
 
-/// Blocks that hold encrypted thought: compactions, redacted thinking.
+/// Blocks that hold encrypted thinking: compactions, redacted thinking.
 fn is_sealed(opaque: &Opaque) -> bool {
     ["compaction", "redacted", "reasoning"].iter().any(|it| opaque.kind.contains(it))
 }
 
-/// Counts all texts of a history that were not counted yet, on all cores where there is much.
+/// Counts all texts of a history that were not counted yet, on all cores if there are many.
 fn count_ahead(encoding: Encoding, history: &History) {
     let parts = history.messages().iter().flat_map(|it| &it.parts);
     let mut texts: Vec<&Text> = parts.filter_map(Part::text).collect();

@@ -1,6 +1,6 @@
 //! The systems' own heuristics, as they compute them: from a text's [`TextSize`], so in constant time for a part.
 //!
-//! What none of them counts, a frame around a message for example, is not counted here either.
+//! What none of them counts, such as a frame around a message, is not counted here either.
 
 use super::media;
 use super::rates::Maker;
@@ -51,7 +51,7 @@ pub(super) fn message(heuristic: Heuristic, message: &Message, maker: Maker, mod
     }
 }
 
-/// All text of a part in one: a call is its name and arguments. A signature is not text.
+/// All text of a part: of a call its name and arguments. A signature is not text.
 fn plain(part: &Part) -> TextSize {
     let text = part.text().map_or_else(TextSize::default, history::Text::weight);
     if let Part::Call(call) = part { TextSize::plain(&call.name) + text } else { text }
@@ -118,7 +118,7 @@ fn codex_part(part: &Part) -> u64 {
     }
 }
 
-/// A piece of a message's content, or nothing for what is an item of its own.
+/// A piece of a message's content; none for a part that is an item of its own.
 fn codex_content(part: &Part, role: Role) -> Option<u64> {
     let kind = if role == Role::Assistant { "output_text" } else { "input_text" };
     match part {
@@ -151,7 +151,7 @@ fn codex_media(media: &Media) -> u64 {
     }
 }
 
-/// Bytes of thought in encrypted reasoning or an encrypted compaction of `bytes`.
+/// Codex's estimate of the bytes of thinking in encrypted reasoning or an encrypted compaction of `bytes`.
 fn encrypted(bytes: u64) -> u64 {
     (bytes * 3 / 4).saturating_sub(650)
 }
@@ -165,7 +165,7 @@ fn len(literal: &str) -> u64 {
     literal.len() as u64
 }
 
-// ── Gemini CLI. Sums are kept in sixtieths of a token, in which all its weights are whole. ──
+// ── Gemini CLI. Sums are in sixtieths of a token, in which all its weights are integers. ──
 
 const UNIT: u64 = 60;
 
@@ -174,7 +174,7 @@ fn gemini_text(weight: TextSize) -> u64 {
     weight.ascii * (UNIT / 4) + (weight.chars - weight.ascii) * 78
 }
 
-/// 0.61: 1.5 for each UTF-16 unit that is not ASCII, and length / 4 for all above 100,000 units, whatever they are.
+/// 0.61: 1.5 for each UTF-16 unit that is not ASCII; above 100,000 units, length / 4 for all of them.
 fn gemini_text_061(weight: TextSize) -> u64 {
     if weight.utf16 > 100_000 {
         weight.utf16 * (UNIT / 4)
@@ -200,7 +200,7 @@ fn gemini_part(part: &Part) -> u64 {
     }
 }
 
-/// 0.61: an output by the length of its name and payload, images 3,000, PDFs 25,800.
+/// 0.61: an output by the length of its name and payload, an image 3,000, a PDF 25,800.
 fn gemini_part_061(part: &Part) -> u64 {
     match part {
         Part::Text(text) => gemini_text_061(text.weight()),
@@ -208,7 +208,7 @@ fn gemini_part_061(part: &Part) -> u64 {
         Part::Call(call) => gemini_call(call),
         Part::Output(output) => {
             let name = output.name.as_deref().map_or(0, |it| TextSize::plain(it).utf16);
-            // Attachments stand in nested `parts`, which are rounded down by themselves.
+            // Attachments are in nested `parts`, whose sum is rounded down on its own.
             let nested = output.media.iter().map(gemini_media_061).sum::<u64>() / UNIT * UNIT;
             json4(name) + json4(gemini_response(output)) + nested
         }
@@ -283,7 +283,7 @@ mod tests {
         Part::Call(Call { id, name, input, freeform: false, signature: None })
     }
 
-    /// Values that Gemini CLI 0.61's own function gave when it was run.
+    /// Results of Gemini CLI 0.61's own function.
     #[test]
     fn gemini_cli_as_executed() {
         for (text, tokens) in [
@@ -310,7 +310,7 @@ mod tests {
         with_image.media =
             [Media { kind: MediaKind::Image, mime: "image/png".into(), data: "".into(), size: None }].into();
         assert_eq!(gemini(vec![Part::Output(with_image)]), 4_505);
-        // A bare string as response, which no session has: name "t" and 8 characters.
+        // A bare string as response, which is in no session: name "t" and 8 characters.
         assert_eq!((json4(1) + json4(8)) / UNIT, 2);
     }
 
@@ -327,7 +327,7 @@ mod tests {
             (tokens("Hello world!"), tokens("你好"), tokens("😀"), tokens("日本語テキスト")),
             (3, 2, 1, 9)
         );
-        // No cliff.
+        // No jump above 100,000.
         assert_eq!(tokens(&"あ".repeat(100_001)), 130_001);
         // Everything that is not text by its JSON.
         assert_eq!(part(Heuristic::GeminiCli, &call("foo", r#"{"bar":"baz"}"#), Maker::Google, ""), 13);
@@ -368,7 +368,7 @@ mod tests {
         let both = Message::new(Role::Assistant, history::Kind::Said, vec![said("x"), said("y")]);
         let json = r#"{"type":"message","role":"assistant","content":[{"type":"output_text","text":"x"},{"type":"output_text","text":"y"}]}"#;
         assert_eq!(message(Heuristic::Bytes4, &both, Maker::OpenAi, ""), by_json(json));
-        // Encrypted reasoning: three quarters of its length less 650 bytes, never below nothing.
+        // Encrypted reasoning: three quarters of its length minus 650 bytes, never below zero.
         let thought = |bytes: usize| {
             Part::Reasoning(Reasoning { text: "".into(), signature: Some("x".repeat(bytes).into()) })
         };

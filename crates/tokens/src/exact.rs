@@ -1,8 +1,8 @@
 //! Exact counts with OpenAI's encodings, linear on any text.
 //!
-//! The tables (6 MB in the binary) are read where they lie: nothing is unfolded, and a process that counts little reads
-//! little of them. Counts are remembered by a hash of their content, for the life of the process and, where a [`Shelf`]
-//! is named, beyond it: counting a session that grew by a turn costs a turn.
+//! The tables (6 MB in the binary) are used in place: nothing is decompressed, and a process that counts
+//! little reads little of them. Counts are cached by a hash of their content, for the life of the process
+//! and, if a [`Shelf`] is set, beyond it: counting a session that grew by a turn costs a turn.
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -20,7 +20,7 @@ pub enum Encoding {
     Cl100k,
 }
 
-/// Tokens of a text. What looks like a special token counts as the text it is.
+/// Tokens of a text. What looks like a special token is counted as plain text.
 pub fn count(encoding: Encoding, text: &str) -> u64 {
     let key = key(encoding, text);
     if let Some(known) = memo().get(&key) {
@@ -33,8 +33,8 @@ pub fn count(encoding: Encoding, text: &str) -> u64 {
     counted
 }
 
-/// Tokens of each text. Those that were counted before, in this process or as the [`Shelf`] knows, are not counted
-/// again; the others are, on all cores where there is much of them.
+/// Tokens of each text. Counts that this process or the [`Shelf`] knows are reused; the other texts are
+/// counted, on all cores if there is much of them.
 pub fn counts(encoding: Encoding, texts: &[&str]) -> Vec<u64> {
     let bytes: usize = texts.iter().map(|it| it.len()).sum();
     let keys =
@@ -42,7 +42,7 @@ pub fn counts(encoding: Encoding, texts: &[&str]) -> Vec<u64> {
     let mut out: Vec<Option<u64>> = {
         let memo = memo();
         let all = keys.iter().zip(texts);
-        // Nothing is remembered of no text.
+        // Empty texts are not cached.
         all.map(|(key, text)| if text.is_empty() { Some(0) } else { memo.get(key).copied() }).collect()
     };
     let new = out.iter().zip(keys.iter().zip(texts)).filter(|(known, _)| known.is_none());
@@ -57,7 +57,7 @@ pub fn counts(encoding: Encoding, texts: &[&str]) -> Vec<u64> {
         found.extend(unknown.iter().filter_map(|it| Some((it.0, shelf.get(it.0)?))));
         unknown.retain(|it| !found.contains_key(&it.0));
     }
-    // Largest first, so that no core is left with a long one at the end.
+    // Largest first, so that no thread is left with a long one at the end.
     unknown.sort_unstable_by_key(|it| std::cmp::Reverse(it.1.len()));
     let bytes = unknown.iter().map(|it| it.1.len()).sum();
     let share = share(unknown.len(), bytes, BYTES_A_THREAD);
@@ -73,14 +73,14 @@ pub fn counts(encoding: Encoding, texts: &[&str]) -> Vec<u64> {
     out.into_iter().flatten().collect()
 }
 
-/// How many of `many` texts with so many bytes in all hold about `least` bytes.
+/// How many of `many` texts with `bytes` in all hold about `least` bytes.
 fn share(many: usize, bytes: usize, least: usize) -> usize {
     (many * least).div_ceil(bytes.max(1)).max(1)
 }
 
 /// A cache of counts that outlives the process, keyed by a hash of encoding and content.
 pub trait Shelf: Send + Sync {
-    /// What was put there, if it still is.
+    /// The count that was put there, if it is still there.
     fn get(&self, key: u128) -> Option<u64>;
     /// Puts counts there, as far as there is room.
     fn put(&self, counts: &[(u128, u64)]);
@@ -88,20 +88,20 @@ pub trait Shelf: Send + Sync {
 
 /// Sets the count cache of this process; later calls are ignored.
 pub fn keep_on(shelf: impl Shelf + 'static) {
-    // A second engine in one process has the same shelf, or is content with the first.
+    // A second engine in one process has the same shelf, or makes do with the first.
     let _ = SHELF.set(Box::new(shelf));
 }
 
 static SHELF: OnceLock<Box<dyn Shelf>> = OnceLock::new();
 
-/// Below this many bytes counting costs less than remembering.
+/// Minimum bytes of a text whose count is cached: counting a shorter one costs less.
 const REMEMBERED_FROM: usize = 64;
-/// As many as a table of 131,072 slots takes, 3.3 MB. A server reaches it within minutes and stays there: a larger
-/// table still doubled after ten, which looked like a leak.
+/// Maximum number of cached counts: as many as a table of 131,072 slots takes, 3.3 MB. A server reaches it
+/// within minutes and stays there: a larger table still doubled after ten, which looked like a leak.
 const REMEMBERED_AT_MOST: usize = 131_072 / 8 * 7;
-/// Less work is not worth a thread: at 200 MB a second it takes most of a millisecond.
+/// Minimum bytes per thread: at 200 MB a second they take most of a millisecond.
 const BYTES_A_THREAD: usize = 128 * 1024;
-/// The same for hashing, a hundred times as fast.
+/// The same for hashing, which is much faster.
 const BYTES_HASHED_A_THREAD: usize = 2 * 1024 * 1024;
 
 type Memo = HashMap<u128, u64>;
@@ -114,7 +114,7 @@ fn memo() -> MutexGuard<'static, Memo> {
 
 fn remember(counts: impl ExactSizeIterator<Item = (u128, u64)>) {
     let mut memo = memo();
-    // A server that lives for months must not grow for months. What is in use is counted again at once.
+    // A server that runs for months must not grow for months. Counts that are in use are soon cached again.
     if memo.len() + counts.len() > REMEMBERED_AT_MOST {
         memo.clear();
     }
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(count(Encoding::O200k, "<|endoftext|>"), 7);
     }
 
-    /// Where the patterns are easily misread.
+    /// Cases in which the patterns are easily misread.
     #[test]
     fn cuts_where_another_implementation_does() {
         let texts = [
@@ -243,7 +243,8 @@ mod tests {
         }
     }
 
-    /// A megabyte of what makes tokenizers quadratic. There is no clock here: a quadratic one would not end.
+    /// A megabyte of what makes tokenizers quadratic. There is no time limit here: a quadratic one would not
+    /// end.
     #[test]
     fn ends_on_hostile_text() {
         let mut state = 1u64;
@@ -280,7 +281,7 @@ mod tests {
             assert_eq!(fresh(Encoding::O200k, some), peer(Encoding::O200k).count(some) as u64);
             let counted = count(Encoding::O200k, &text);
             assert!((1_000..1_000_000).contains(&counted), "{counted} for {:?}", text.chars().next());
-            // Remembered now.
+            // Cached now.
             assert_eq!(count(Encoding::O200k, &text), counted);
         }
     }

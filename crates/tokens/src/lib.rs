@@ -26,13 +26,13 @@ use history::error::{Error, Result};
 use history::named;
 use history::{Measure, Text, TextSize};
 
-/// A text measured by its shape, of which no more is kept than its first words if it is long: enough for every counter
-/// that needs no exact count.
+/// A text with its size and its measured shape, of which only the first words are kept if it is long: enough
+/// for every counter that needs no exact count.
 pub fn light(text: &str) -> Text {
     Text::gist(text, TextSize::of(text), shape::thousandths(text))
 }
 
-/// Thousandths of a token by the text's shape, which it remembers.
+/// Thousandths of a token by the text's shape; cached in the text.
 fn shape_of(text: &Text) -> u64 {
     text.measured(Measure::Shape, shape::thousandths)
 }
@@ -74,10 +74,10 @@ impl From<Estimator> for String {
 }
 
 impl Estimator {
-    /// The estimator of that name.
+    /// The estimator with this name.
     ///
     /// # Errors
-    /// [`Arguments`](history::error::ErrorKind::Arguments) with the names there are.
+    /// [`Arguments`](history::error::ErrorKind::Arguments), with all names, if there is none.
     pub fn named(name: &str) -> Result<Self> {
         let names = Self::ALL.iter().map(|it| it.name());
         Self::find(name).ok_or_else(|| Error::unknown("a tokenizer", names, name))
@@ -98,12 +98,12 @@ impl Estimator {
     }
 }
 
-/// What a counter goes by.
+/// What a counter is based on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tokenizer {
-    /// What was reported where something was; else exact counts, by the maker's rates.
+    /// Reported usage if there is any; else exact counts, with the rates of the model's maker.
     Auto,
-    /// This estimator and nothing else.
+    /// Only this estimator.
     Fixed(Estimator),
 }
 
@@ -111,7 +111,7 @@ impl Tokenizer {
     /// `auto`, or the name of an estimator.
     ///
     /// # Errors
-    /// [`Arguments`](history::error::ErrorKind::Arguments) with the names there are.
+    /// [`Arguments`](history::error::ErrorKind::Arguments), with all names, if there is none.
     pub fn named(name: &str) -> Result<Self> {
         if name == "auto" { Ok(Self::Auto) } else { Estimator::named(name).map(Self::Fixed) }
     }
@@ -156,13 +156,13 @@ named! {
     }
 }
 
-/// How a figure was got and how far off it may be.
+/// How a figure was obtained, and how far off it may be.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Method {
     pub kind: MethodKind,
-    /// The estimator that fills in where nothing was reported.
+    /// The estimator that is used where nothing was reported.
     pub estimator: Estimator,
-    /// Number of the message whose reported usage anchors the count.
+    /// Index of the message whose reported usage anchors the count.
     pub anchor: Option<usize>,
     /// Plus or minus, in percent.
     pub margin_percent: f64,
@@ -173,11 +173,11 @@ pub struct Method {
 pub struct Filled {
     /// System prompt and tools.
     pub overhead: u64,
-    /// All messages that are sent, those in the system's role too.
+    /// All messages that are sent, including system messages.
     pub messages: u64,
 }
 
-/// Where a context goes, in tokens.
+/// What a context consists of, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct Categories {
     /// System prompt and tools, system messages, and what the client put in.
@@ -187,7 +187,7 @@ pub struct Categories {
     pub reasoning: u64,
     pub tool_calls: u64,
     pub tool_outputs: u64,
-    /// Images and the like.
+    /// Images and other attachments.
     pub media: u64,
     /// Summaries of earlier messages.
     pub summary: u64,
@@ -215,7 +215,7 @@ impl Categories {
         self.named().iter().map(|it| it.1).sum()
     }
 
-    /// Each with its name in answers, from the bottom of a stack to its top.
+    /// Each category with its name in answers, in the order of a stacked chart from bottom to top.
     pub fn named(&self) -> [(&'static str, u64); 8] {
         [
             ("system", self.system),

@@ -1,11 +1,11 @@
-//! What an attachment costs, by whose model it is.
+//! The tokens of an attachment, which depend on the model's maker.
 
 use super::rates::Maker;
 use history::{Media, MediaKind};
 
-/// Tokens of an attachment for a maker's models. Nothing says with which `detail` or `media_resolution` an image was
-/// sent, so each maker's default is taken. Where the size cannot be read, the price of a screenshot (about 1280×800)
-/// is assumed.
+/// Tokens of an attachment for a maker's models. Sessions do not record with which `detail` or
+/// `media_resolution` an image was sent, so each maker's default is assumed; if the size cannot be read, that
+/// of a screenshot (about 1280×800).
 pub(super) fn tokens(media: &Media, maker: Maker, model: &str) -> u64 {
     match media.kind {
         MediaKind::Image => match maker {
@@ -39,7 +39,7 @@ pub(super) fn refused(media: &Media, maker: Maker, count: usize) -> Option<Strin
     (media.data.len() > BYTES).then(|| format!("{megabytes:.1} MB, at most 5 MB are taken"))
 }
 
-/// Where nothing is known of an image.
+/// For an image of which nothing is known.
 const UNKNOWN: u64 = 1_300;
 
 /// Squares of `side` pixels that cover the image.
@@ -47,7 +47,7 @@ fn patches((width, height): (u32, u32), side: u32) -> u64 {
     u64::from(width.div_ceil(side).max(1)) * u64::from(height.div_ceil(side).max(1))
 }
 
-/// The size after shrinking, aspect kept, until it satisfies both bounds.
+/// The size after shrinking, with the aspect ratio kept, so that it satisfies both bounds.
 fn shrunk((width, height): (u32, u32), long_edge: f64, side: f64, most: f64) -> (u32, u32) {
     let (w, h) = (f64::from(width.max(1)), f64::from(height.max(1)));
     let edge = (long_edge / w.max(h)).min(1.0);
@@ -120,12 +120,13 @@ fn per_page(maker: Maker, model: &str) -> u64 {
     }
 }
 
-/// Pages of a PDF, guessed from its size: nothing in a session says how many there are. 50 kB a page, at most 100.
+/// Pages of a PDF, estimated from its size: sessions do not record how many there are. 50 kB a page, at most
+/// 100.
 fn pages(media: &Media) -> u64 {
     (decoded(media) / 50_000).clamp(1, 100)
 }
 
-/// Bytes of the attachment itself, or 0 if it is only referred to.
+/// Bytes of the attachment itself, or 0 if it is only a reference.
 fn decoded(media: &Media) -> u64 {
     if media.data.contains(':') { 0 } else { media.data.len() as u64 * 3 / 4 }
 }

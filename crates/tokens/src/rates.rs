@@ -1,4 +1,4 @@
-//! What the pieces of a request cost with each model family: the priors of the counter.
+//! The costs of a request's pieces for each model family: the priors of the counter.
 
 /// Whose tokenizer and rules a model follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,20 +30,20 @@ impl Maker {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Rates {
-    /// Tokens of the model for one of o200k.
+    /// Tokens of the model per token of o200k.
     pub(super) text: f64,
-    /// The frame around a tool call, over its name and arguments.
+    /// The frame around a tool call, beyond its name and arguments.
     pub(super) call: f64,
     /// The frame around a tool's output.
     pub(super) output: f64,
     /// The frame around a message.
     pub(super) message: f64,
-    /// For each byte of a reasoning signature, which holds the whole thought encrypted even where the readable text
-    /// is a summary of it. With Gemini the thoughts do not go back to the model.
+    /// Tokens per byte of a reasoning signature, which holds all the thinking in encrypted form even if the
+    /// readable text is only a summary. Gemini's thoughts are not sent back to the model.
     pub(super) signature: f64,
-    /// Whether the readable thought goes back to the model.
+    /// Whether readable thinking is sent back to the model.
     pub(super) thinking: bool,
-    /// Whether `text` was measured for this family; else it is that of a relative.
+    /// Whether `text` was measured for this family; else it is that of a related one.
     pub(super) measured: bool,
 }
 
@@ -62,8 +62,8 @@ impl Rates {
         }
     }
 
-    /// Whether a context counted for one model is a count for the other: between measured rates of one tokenizer lie
-    /// up to 9 %, between tokenizers 25 % and more.
+    /// Whether a count for one model is valid for the other: measured rates of one tokenizer differ by up to
+    /// 9 %, those of different tokenizers by 25 % and more.
     pub(super) fn same_tokenizer(&self, other: &Self) -> bool {
         self.call == other.call && (self.text / other.text).ln().abs() < 0.1
     }
@@ -80,8 +80,9 @@ const OPENAI: Rates = Rates {
     measured: true,
 };
 
-/// 57 steps in Gemini CLI; 280 of Gemini 3.1 in OpenCode and 324 of Gemini 3 Flash in pi agree to 2 %. It does not count
-/// as measured: pi sends the hidden thoughts again, so that the scale may be learned as freely as of an unknown model.
+/// 57 steps in Gemini CLI; 280 of Gemini 3.1 in OpenCode and 324 of Gemini 3 Flash in pi agree to 2 %. It
+/// does not count as measured: pi sends the hidden thoughts again, so the scale may be learned as freely as
+/// for an unknown model.
 const GOOGLE: Rates = Rates {
     text: 1.12,
     call: 5.0,
@@ -92,7 +93,7 @@ const GOOGLE: Rates = Rates {
     measured: false,
 };
 
-/// Makers with no row of their own: o200k as it is.
+/// Makers with no row of their own: o200k unchanged.
 const OTHER: Rates = Rates {
     text: 1.0,
     call: 8.0,
@@ -103,7 +104,7 @@ const OTHER: Rates = Rates {
     measured: false,
 };
 
-/// Start of the name, text rate: DeepSeek V4 by 140 steps in OpenCode.
+/// Prefix of the name, text rate. DeepSeek V4: 140 steps in OpenCode.
 const OTHERS: [(&str, f64); 1] = [("deepseek-v4", 1.04)];
 
 /// Line, first version (major, minor), tokens for one of o200k, steps of the session corpus. Where those are 0 and the
@@ -123,12 +124,12 @@ const CLAUDE: [(&str, (u32, u32), f64, usize); 12] = [
     ("fable", (5, 0), 1.59, 0),
 ];
 
-/// Of the newest lines, for a model newer than all rows of its line.
+/// The rate of the newest lines, for a model newer than all rows of its line.
 const CLAUDE_NEWEST: f64 = 1.55;
 
 fn claude(name: &str) -> Rates {
     let words = || name.split(|it: char| !it.is_ascii_alphanumeric());
-    // Neither a date nor a revision (`v1`).
+    // Numbers that are neither a date nor a revision (`v1`).
     let mut numbers = words().filter_map(|it| it.parse::<u32>().ok()).take_while(|it| *it < 1_000);
     let version = numbers.next().map(|major| (major, numbers.next().unwrap_or(0)));
     let line = CLAUDE.iter().filter(|(line, ..)| words().any(|it| it == *line));
@@ -136,7 +137,8 @@ fn claude(name: &str) -> Rates {
     let row = line.filter(|it| version.is_none_or(|version| it.1 <= version)).max_by_key(|it| it.1);
     let (text, measured) = match (row, version) {
         (Some(row), Some(version)) => {
-            // An unknown newer model: a haiku of 5 goes by the new tokenizer, not by the last haiku measured.
+            // An unknown newer model: a Haiku 5 has the new tokenizer, not the rate of the last measured
+            // Haiku.
             let newer = Some(row.1) == newest && version > row.1 && (version.0 > row.1.0 || row.1.0 >= 5);
             let text = if newer && row.1.0 < 5 && version.0 >= 5 { CLAUDE_NEWEST } else { row.2 };
             (text, !newer)

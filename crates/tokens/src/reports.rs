@@ -1,4 +1,4 @@
-//! What providers reported for the requests of a history, and what our own count learns from it.
+//! What providers reported for the requests of a history, and what our own count learns from that.
 
 use super::rates::Rates;
 use super::window::window;
@@ -8,32 +8,33 @@ use history::{History, Kind, Message, Role, Usage};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Report {
     pub(super) message: usize,
-    /// The first message of that response: everything before was sent.
+    /// The first message of that response: all messages before it were sent.
     pub(super) start: usize,
     /// Tokens of the request.
     pub(super) sent: u64,
     /// Tokens of the request and its answer.
     pub(super) context: u64,
-    /// Whether the model that is asked about counted it, or one of the same tokenizer. Else the figures are converted.
+    /// Whether the model in question counted it, or one with the same tokenizer. Else the figures are
+    /// converted.
     pub(super) own: bool,
-    /// Tokens that system prompt and tools can take.
+    /// Maximum tokens of system prompt and tools.
     room: u64,
 }
 
-/// What a report can hold beyond the messages where the model's window is not known.
+/// [`Report::room`] if the model's window is not known.
 const ROOM: u64 = 1_000_000;
 
-/// Minimum ratio of a report to our own count. A smaller one is not of this history: a request of another kind, or a
-/// proxy that reports only what was not cached. Contexts that a plugin prunes keep more (at least a quarter in all
-/// that was seen).
+/// Minimum ratio of a report to our own count. A smaller report is not of this history: it is of another kind
+/// of request, or from a proxy that reports only what was not cached. Contexts that a plugin prunes keep more
+/// (at least a quarter in all that were seen).
 const MIN_SHARE: f64 = 0.05;
 
 /// Maximum ratio of a report to our own count.
 const MAX_SCALE: f64 = 4.0;
 
 impl Report {
-    /// Whether it is believed, given the tokens before it by our count. Less than they come to is: then not all of them
-    /// were sent.
+    /// Whether it is credible, given our own count of the tokens before it. A smaller report is credible too:
+    /// then not all messages were sent.
     pub(super) fn is_of(&self, before: f64) -> bool {
         let sent = self.sent as f64;
         let possible = self.context <= Usage::MOST && sent <= before * MAX_SCALE + self.room as f64;
@@ -41,8 +42,9 @@ impl Report {
     }
 }
 
-/// The reports that are about the history as it stands: not those of requests before its summary was made, which
-/// messages kept from then still carry, nor that of the request that made the summary. In tokens of the model of `rates`.
+/// The reports on the history as it is now: not those of requests before its summary was made, which messages
+/// kept from then still carry, nor that of the request that made the summary. In tokens of the model of
+/// `rates`.
 pub(super) fn reports(history: &History, rates: Rates) -> impl Iterator<Item = Report> {
     let messages = history.messages();
     let known = history.meta.model.as_deref().and_then(window).map(|it| it.context);
@@ -54,7 +56,7 @@ pub(super) fn reports(history: &History, rates: Rates) -> impl Iterator<Item = R
         if stale || message.kind == Kind::Summary {
             return None;
         }
-        // One response can be several messages; the report stands on the last.
+        // One response can be several messages; the last one has the report.
         let earlier = messages[..index].iter().rev();
         let same = |it: &&Message| it.role == Role::Assistant && it.kind == Kind::Said && it.usage.is_none();
         let start = index - earlier.take_while(same).count();
@@ -68,11 +70,11 @@ pub(super) fn reports(history: &History, rates: Rates) -> impl Iterator<Item = R
     })
 }
 
-/// How many of the reports, from the first on, are of the history as it stands. Where outputs were cleared after the last
-/// request, the reports behind them still hold what is gone: more than what is there can be by any scale. Where the
-/// client cleared them and reported afterwards, they do not.
+/// How many of the reports, from the first on, are of the history as it is now. If outputs were cleared after
+/// the last request, the reports after these outputs still include them: they exceed what is there by more
+/// than any scale explains. If the client cleared them and reported afterwards, they do not.
 pub(super) fn up_to_clearing(reports: &[Report], before: &[f64], history: &History) -> usize {
-    /// Maximum tokens by which what is beyond the messages grows by itself, by reminders and tools that come later.
+    /// Maximum tokens by which the overhead grows on its own, by reminders and tools that come later.
     const GROWTH: f64 = 4_000.0;
     /// Maximum ratio of the growth of the messages to their usual growth.
     const SCALE_SLACK: f64 = 1.15;
@@ -81,7 +83,7 @@ pub(super) fn up_to_clearing(reports: &[Report], before: &[f64], history: &Histo
         return reports.len();
     };
     let earlier = reports.partition_point(|it| it.start <= cleared);
-    // Between most neighbours nothing was cleared.
+    // Between most neighboring reports nothing was cleared.
     let scale = learned_scale(reports, before) * SCALE_SLACK;
     let grown = |then: &Report| last.sent.saturating_sub(then.sent) as f64;
     let seen = |then: &Report| before[last.start] - before[then.start];
@@ -91,11 +93,11 @@ pub(super) fn up_to_clearing(reports: &[Report], before: &[f64], history: &Histo
     }
 }
 
-/// What the growth between neighbouring reports is to what we see of it: the weighted median, since single steps are
-/// off for reasons of their own (thoughts stripped, reminders not recorded), drawn towards 1, which the priors are.
-/// Shrinking contexts (compactions, rewinds) say nothing.
+/// The ratio of the growth between neighboring reports to the growth that we count: the weighted median,
+/// since single steps are off for reasons of their own (thoughts stripped, reminders not recorded), drawn
+/// towards 1, which stands for the priors. Shrinking contexts (compactions, rewinds) are ignored.
 pub(super) fn learned_scale(reports: &[Report], before: &[f64]) -> f64 {
-    /// Square root of tokens: the priors weigh as much as one step of 10,000.
+    /// The weight of the priors, as a square root of tokens: that of one step of 10,000.
     const PRIOR: f64 = 100.0;
     let mut ratios = vec![(1.0, PRIOR)];
     for pair in reports.windows(2) {

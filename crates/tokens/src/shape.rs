@@ -1,4 +1,4 @@
-//! Tokens of a text from its shape: how many words, digits, marks and breaks it has.
+//! Estimates the tokens of a text from its shape: how many words, digits, marks and breaks it has.
 //!
 //! Byte-pair encoders cut at much the same places: before words and humps of camel case, around runs of digits,
 //! punctuation and white space. Counting those places needs no table and runs at gigabytes a second. Against exact
@@ -12,18 +12,18 @@ use foldhash::HashMap;
 
 use history::simd::{self, Block, Kernel, count};
 
-/// Thousandths of an o200k token that the text will come to.
+/// The estimated o200k tokens of a text, in thousandths.
 pub(super) fn thousandths(text: &str) -> u64 {
     if text.is_empty() {
         return 0;
     }
-    // A text has at least one token, also where all that it has would glue to a neighbour.
+    // A text has at least one token, even if all that it has would merge with neighbors.
     simd::over::<ShapeKernel>(text.as_bytes()).max(1_000) as u64
 }
 
-/// The same for a name, remembered.
+/// [`thousandths`] of a name, cached.
 pub(super) fn of_name(name: &str) -> u64 {
-    /// More are no names, and longer ones neither.
+    /// Limits of the cache: more of them, or longer ones, are not names.
     const NAMES: usize = 1_000;
     const LONGEST: usize = 64;
     thread_local!(static KNOWN: RefCell<HashMap<Box<str>, u64>> = RefCell::default());
@@ -41,17 +41,17 @@ pub(super) fn of_name(name: &str) -> u64 {
     })
 }
 
-/// Bytes taken at once. What is made of them fits the first-level cache.
+/// Bytes that are classified at once: the result fits into the L1 cache.
 const BLOCK: usize = 16 * simd::BLOCK;
 
-/// What a byte is, if any of it: the numbers of bits. ASCII that is none of it is a mark.
+/// The kinds of bytes, as bit numbers. An ASCII byte of none of these kinds is a mark.
 const LOWER: usize = 0;
 const UPPER: usize = 1;
 const DIGIT: usize = 2;
 const SPACE: usize = 3;
 const NEWLINE: usize = 4;
 const BEYOND: usize = 7;
-/// What is nothing, and no mark.
+/// Padding: not ASCII, so not a mark.
 const FILL: u8 = 1 << BEYOND;
 
 struct ShapeKernel;
@@ -75,7 +75,7 @@ impl Kernel for ShapeKernel {
                 beyond += now.beyond.count_ones() as usize;
                 before = now;
             }
-            // More than what the last row was filled up by.
+            // More than the padding of the last row.
             if beyond > end - block.len() {
                 beyond_ascii(&mut counts, block);
             }
@@ -84,8 +84,8 @@ impl Kernel for ShapeKernel {
     }
 }
 
-/// Tells what each byte of a block is. Side by side and without a branch, so that the compiler makes vector instructions
-/// of it.
+/// Finds the kind of each byte of a block: side by side and without a branch, so that the compiler vectorizes
+/// it.
 #[inline(always)]
 fn classify(kinds: &mut [u8; BLOCK], block: &[u8]) {
     for (kind, byte) in kinds.iter_mut().zip(block) {
@@ -100,7 +100,7 @@ fn classify(kinds: &mut [u8; BLOCK], block: &[u8]) {
     }
 }
 
-/// Which bytes of a row are what, a bit a byte, the first lowest.
+/// For each kind, the bytes of a row that are of it: one bit per byte, the first one lowest.
 #[derive(Default)]
 struct Kinds {
     lower: u64,
@@ -110,9 +110,9 @@ struct Kinds {
     newline: u64,
     mark: u64,
     beyond: u64,
-    /// The byte and the one before it are spaces.
+    /// The byte is a space, and so is the one before it.
     gap: u64,
-    /// The byte and the one before it are lower case; the last four, the last eight.
+    /// The byte ends a run of at least two lower-case letters; of four; of eight.
     two: u64,
     four: u64,
     eight: u64,
@@ -131,7 +131,7 @@ impl Kinds {
     }
 }
 
-/// Which bytes stand `BY` behind one of `now`, or of the row before.
+/// The bytes that come `BY` after one of `now`, or of the row before.
 #[inline(always)]
 fn after<const BY: u32>(now: u64, before: u64) -> u64 {
     (now << BY) | (before >> (u64::BITS - BY))
@@ -174,13 +174,14 @@ impl FeatureCounts {
         self.indents += many(now.space & after::<1>(now.newline, before.newline));
     }
 
-    /// In thousandths of a token. The prices are a robust fit (least absolute relative error) to exact o200k counts of
-    /// the texts named above; that of long numbers is set by hand, because the corpus hardly has them, and so are
-    /// those beyond ASCII.
+    /// In thousandths of a token. The prices are a robust fit (least absolute relative error) to exact o200k
+    /// counts of the texts named above; those of long numbers and beyond ASCII are set by hand, because the
+    /// corpus hardly has them.
     fn total(&self) -> i64 {
         [
             (1_040, self.words),
-            // Letters from the 8th and the 16th of a run on: what words longer than the vocabulary's cost.
+            // Letters from the 8th and the 16th of a run on: the cost of words longer than those of the
+            // vocabulary.
             (40, self.eighth_letters),
             (470, self.sixteenth_letters),
             (300, self.digits),
@@ -189,7 +190,7 @@ impl FeatureCounts {
             (330, self.runs_of_marks),
             (1_350, self.gaps),
             (1_050, self.breaks),
-            // Indentation glues to the break before it.
+            // Indentation merges with the break before it.
             (-750, self.indents),
             (700, self.arrows),
             (720, self.three_bytes),
@@ -202,8 +203,9 @@ impl FeatureCounts {
     }
 }
 
-/// What is beyond ASCII, by lead bytes: arrows, boxes and dashes; other characters of three bytes (Chinese is 0.55 to
-/// 0.9 tokens a character, Japanese 0.65 to 0.85, Korean 0.5); Latin with marks, Greek, Cyrillic; emoji.
+/// Characters beyond ASCII, by lead bytes: arrows, boxes and dashes; other characters of three bytes (Chinese
+/// is 0.55 to 0.9 tokens a character, Japanese 0.65 to 0.85, Korean 0.5); Latin with marks, Greek, Cyrillic;
+/// emoji.
 #[inline(always)]
 fn beyond_ascii(counts: &mut FeatureCounts, block: &[u8]) {
     let (rows, rest) = block.as_chunks();
@@ -227,7 +229,7 @@ mod tests {
     use crate::exact::{self, Encoding};
     use history::simd::narrow;
 
-    /// The same, a byte after the other.
+    /// The same, byte by byte.
     fn slow(text: &str) -> i64 {
         let bytes = text.as_bytes();
         let is = |at: Option<usize>, such: fn(&u8) -> bool| at.and_then(|it| bytes.get(it)).is_some_and(such);
@@ -279,7 +281,7 @@ mod tests {
         }
     }
 
-    /// Within 30 % of the exact count, on texts unlike each other.
+    /// Within 30 % of the exact count, on diverse texts.
     #[test]
     fn comes_near_to_exact_counts() {
         let texts = [
@@ -301,7 +303,7 @@ mod tests {
         }
     }
 
-    /// Where blocks meet nothing is counted twice or lost.
+    /// Nothing is counted twice or lost where blocks meet.
     #[test]
     fn blocks_do_not_show() {
         let unit = "fn getUserById(id: u64) -> Option<User> {\n        // 1234567 internationalization ── é 漢字\n    }\n";

@@ -1,21 +1,21 @@
-//! How much a model can be sent and how much it can answer.
+//! How much a model can be sent, and how much it can answer.
 //!
 //! Sources: models.dev of 2026-07-02 (MIT), and for what came later the makers' model pages of October and November
 //! 2026 (Claude 5.5, Gemini 4, GPT-5.6 and GPT-6). What the session or the user says always wins over this table.
 
-/// What a model takes, in tokens.
+/// The limits of a model, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
-    /// Context window: everything of one request, answer included unless `input` is given.
+    /// Context window: everything of one request, including the answer unless `input` is given.
     pub context: u64,
-    /// The most that can be sent, where the maker gives it apart.
+    /// Maximum that can be sent, if the maker states it separately.
     pub input: Option<u64>,
-    /// The most that is answered, thinking included.
+    /// Maximum answer, including thinking.
     pub output: u64,
 }
 
-/// The window of a model, or nothing for a model we do not know. The id may carry a provider in front
-/// (`anthropic/…`, `us.anthropic.…`), a date behind, or Claude Code's `[1m]`.
+/// The window of a model, or none for an unknown one. The id may begin with a provider (`anthropic/…`,
+/// `us.anthropic.…`), or end with a date or Claude Code's `[1m]`.
 pub fn window(model: &str) -> Option<Window> {
     let model = model.to_ascii_lowercase();
     let family = WINDOWS
@@ -27,21 +27,22 @@ pub fn window(model: &str) -> Option<Window> {
     Some(Window { context, input: (input > 0).then_some(input), output })
 }
 
-/// The smallest usual window that takes `seen` tokens, for a model whose window was thought smaller: one and the same
+/// The smallest usual window that holds `seen` tokens, for a model whose window was thought smaller: the same
 /// model is served with several.
 pub fn at_least(seen: u64) -> u64 {
     const USUAL: [u64; 6] = [200_000, 262_144, 400_000, 1_000_000, 1_050_000, 2_097_152];
     USUAL.into_iter().find(|it| *it >= seen).unwrap_or(seen)
 }
 
-/// Whether `prefix` stands in `model` at its start or after something that separates a provider from a model.
+/// Whether `prefix` occurs in `model` at the start, or after a character that separates a provider from a
+/// model.
 fn starts_a_word(model: &str, prefix: &str) -> bool {
     model
         .match_indices(prefix)
         .any(|(at, _)| at == 0 || matches!(model.as_bytes()[at - 1], b'/' | b'.' | b':' | b'@' | b'~'))
 }
 
-/// Prefix of the id, context, input if given apart (else 0), output. The longest prefix wins.
+/// Prefix of the id, context, input if stated separately (else 0), output. The longest prefix wins.
 const WINDOWS: &[(&str, u64, u64, u64)] = &[
     // Anthropic. Opus and Sonnet 4.6 have 1M over the API, but Claude Code keeps them to 200K unless the id says
     // `[1m]`; sessions written with them compact at that boundary.
@@ -60,7 +61,7 @@ const WINDOWS: &[(&str, u64, u64, u64)] = &[
     ("claude-haiku-4", 200_000, 0, 64_000),
     ("claude-haiku-5", 1_000_000, 0, 128_000),
     ("claude-fable", 1_000_000, 0, 128_000),
-    // OpenAI. Codex tells its own, smaller window in the session (272,000 and 95 % of it), which wins.
+    // OpenAI. Codex records its own, smaller window in the session (272,000 and 95 % of it), which wins.
     ("gpt-3.5-turbo", 16_385, 0, 4_096),
     ("gpt-4", 8_192, 0, 8_192),
     ("gpt-4-turbo", 128_000, 0, 4_096),
@@ -170,7 +171,7 @@ mod tests {
             assert_eq!(found, Some((context, output)), "{model}");
         }
         assert_eq!(window("gpt-5.1-codex").and_then(|it| it.input), Some(272_000));
-        // `o1` stands in these, but does not begin a word.
+        // `o1` occurs in this one, but does not begin a word.
         assert_eq!(window("sono1"), None);
         assert_eq!(window(""), None);
     }

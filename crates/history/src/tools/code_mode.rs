@@ -1,8 +1,9 @@
-//! Codex's code mode: a call of `exec` is a script that calls the other tools (`await tools.exec_command({cmd: "…"})`),
-//! and its output is what the script printed of their results. [`expanded`] puts those calls and results in its place.
+//! Codex's code mode: a call of `exec` is a script that calls the other tools (`await
+//! tools.exec_command({cmd: "…"})`), and its output is what the script printed of their results. [`expanded`]
+//! replaces it by those calls and results.
 //!
-//! Not JavaScript: string literals, objects and arrays of them, and constants that hold one. What a script computes is
-//! unknown. (Codex 0.142 to 0.169.)
+//! This does not run JavaScript: it reads string literals, objects and arrays of them, and constants that
+//! hold one. What a script computes is unknown. (Codex 0.142 to 0.169.)
 
 mod results;
 mod script;
@@ -20,7 +21,7 @@ pub(super) fn is_script(call: &Call) -> bool {
     call.freeform && call.name.rsplit('.').next() == Some("exec")
 }
 
-/// The calls that a script makes, in order; nothing for any other call, and for a script that makes none.
+/// The calls that a script makes, in order; none for any other call, and for a script that makes none.
 pub(super) fn calls(script: &Call) -> Vec<Call> {
     if !is_script(script) {
         return Vec::new();
@@ -41,20 +42,19 @@ pub(super) fn calls(script: &Call) -> Vec<Call> {
         freeform,
         signature: None,
     };
-    // A script within a script is none.
+    // A script within a script is ignored.
     made.enumerate().map(call).filter(|it| !is_script(it)).collect()
 }
 
-/// Whether a script makes its calls at once and prints their results one by one: `const all = await Promise.all([…]);
-/// all.forEach(it => text(it.output))`.
+/// Whether a script makes its calls at once and prints the results one by one: `const all = await
+/// Promise.all([…]); all.forEach(it => text(it.output))`.
 fn prints_each_result(script: &str) -> bool {
     let Some((_, behind)) = script.rsplit_once("Promise.all(") else { return false };
     let loops = [".forEach(", ".map(", "for (const ", "for(const "].iter().any(|it| behind.contains(it));
     loops && script.matches("text(").count() == 1 && script.matches("Promise.all(").count() == 1
 }
 
-/// A history with the calls and results of scripts in place of the scripts, and the output of a command in place of its
-/// JSON report, message by message; `None` if it has neither.
+/// A history with scripts replaced by their calls and results, message by message; none if it has no script.
 pub fn expanded(history: &History) -> Option<History> {
     let mut scripts = history.messages().iter().flat_map(|it| it.calls());
     let mut outputs = history.messages().iter().flat_map(|it| it.outputs());
@@ -92,25 +92,25 @@ pub fn expanded(history: &History) -> Option<History> {
 #[derive(Default)]
 struct Expansion {
     messages: Vec<crate::Message>,
-    /// Calls of scripts that are not answered yet, and whether each result is printed, by the script's id.
+    /// By a script's id: its calls that are not answered yet, and whether it prints each result.
     scripts: HashMap<Arc<str>, (Vec<Call>, bool)>,
-    /// Scripts that go on, by cell.
+    /// The ids of scripts that are still running, by cell.
     cells: HashMap<String, Arc<str>>,
-    /// The cell that a call of `wait` waits for, by its id.
+    /// The cell that a call of `wait` waits for, by call id.
     waits: HashMap<Arc<str>, String>,
-    /// Calls of `wait` whose output is that of a script's calls.
+    /// Calls of `wait` whose output has the results of a script's calls.
     ended_waits: HashSet<Arc<str>>,
     /// Sessions of the shell that a result named.
     sessions: HashSet<String>,
-    /// Message and part of the results of commands of which it is not known whether they ended.
+    /// Message and part of the results of commands that may still be running.
     unfinished: Vec<(usize, usize)>,
-    /// Whether the newest result is one of them.
+    /// Whether the newest result is one of `unfinished`.
     is_unfinished: bool,
-    /// A session that is polled though no result named it.
+    /// A session that is polled although no result named it.
     polled_session: Option<String>,
-    /// The session that a call polls, by its id.
+    /// The session that a call polls, by call id.
     polls: HashMap<Arc<str>, String>,
-    /// Message and part of the newest result of a poll, by session.
+    /// Message and part of the newest poll result, by session.
     polled: HashMap<String, (usize, usize)>,
 }
 
@@ -125,7 +125,7 @@ impl Expansion {
                 if !self.sessions.contains(&session) {
                     self.polled_session = Some(session.clone());
                 }
-                // It went on after the last poll.
+                // It was still running at the last poll.
                 if let Some(at) = self.polled.remove(&session) {
                     self.set_running(at, &session);
                 }
@@ -184,8 +184,9 @@ impl Expansion {
         }
     }
 
-    /// Marks the command as still running in the session that this message polls whose output ends with the session's
-    /// number, printed by the script, else the newest command without an exit code.
+    /// Finds the command behind the session that this message polls, and marks it as still running: the one
+    /// whose output ends with the session's number, printed by the script, else the newest one without an
+    /// exit code.
     fn mark_still_running(&mut self) {
         let Some(session) = self.polled_session.take() else { return };
         let names = |(message, part): &(usize, usize)| {
@@ -203,7 +204,7 @@ impl Expansion {
         self.sessions.insert(session);
     }
 
-    /// Has the result at a message and part say that its command goes on in a session.
+    /// Changes a result to say that its command is still running, in this session.
     fn set_running(&mut self, (message, part): (usize, usize), session: &str) {
         let parts = self.messages.get_mut(message).map(|it| &mut it.parts);
         if let Some(Part::Output(output)) = parts.and_then(|it| it.get_mut(part)) {
@@ -213,11 +214,11 @@ impl Expansion {
     }
 }
 
-/// Lines of an output and number of outputs that are searched for a session's number.
+/// How many last lines of an output, and how many outputs, are searched for a session's number.
 const LAST_LINES: usize = 3;
 const RECENT: usize = 64;
 
-/// What Codex's shell says outside of code mode of a command that goes on, and of one that ended.
+/// What Codex's shell says, outside of code mode, of a command that is still running, and of one that ended.
 const RUNNING: &str = "Process running with session ID ";
 const ENDED: &str = "Process exited with code ";
 
@@ -320,7 +321,7 @@ mod tests {
         }
     }
 
-    /// The outputs of scripts with what they printed, one line each.
+    /// The outputs for scripts that printed this, one line each.
     fn outputs(turns: &[(&str, &str)]) -> Vec<String> {
         let mut messages = Vec::new();
         for (number, (input, printed)) in turns.iter().enumerate() {
@@ -335,7 +336,7 @@ mod tests {
                 None => script(&id, input),
             };
             messages.push(Message::new(Role::Assistant, Kind::Said, vec![Part::Call(call)]));
-            // A form feed parts the blocks of an output.
+            // A form feed separates the blocks of an output.
             let ends = printed.match_indices('\u{c}').map(|it| it.0).chain([printed.len()]).collect();
             let output = Output { ends, ..Output::new(id, printed.replace('\u{c}', "\n")) };
             messages.push(Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)]));
@@ -389,7 +390,7 @@ mod tests {
                 vec![(two, "Script completed\nOutput:\n\nx\ny")],
                 vec!["s0.0 Script completed·Output:··x·y", "s0.1 Script completed·Output:··"],
             ),
-            // A block for each call, and as many by chance.
+            // One block per call, and the same number of them by chance.
             (
                 vec![(each, "Script completed\nOutput:\n\u{c}\u{c}x\ny")],
                 vec!["s0.0 Script completed·Output:·", "s0.1 Script completed·Output:·x·y"],
@@ -416,7 +417,7 @@ mod tests {
                     "s0.2 Process exited with code 0··Output:·C:\\new …",
                 ],
             ),
-            // What comes behind a call that failed was not called.
+            // Calls after a failed one were not made.
             (
                 vec![(
                     "tools.exec_command({}); tools.apply_patch(\"*** Begin Patch\"); tools.exec_command({})",
@@ -440,7 +441,7 @@ mod tests {
     fn what_a_script_began_and_what_ends_it() {
         let one = r#"const r = await tools.exec_command({cmd:"a"}); text(r)"#;
         for (turns, expected) in [
-            // A script that goes on, and the wait for it.
+            // A script that is still running, and the wait for it.
             (
                 vec![
                     (one, "Script running with cell ID 3\nOutput:\n"),
@@ -451,7 +452,7 @@ mod tests {
                 ],
                 vec!["s0.0 Process exited with code 0··Output:·x"],
             ),
-            // A command whose session only the call that attends it names.
+            // A command whose session is named only by the call that polls it.
             (
                 vec![
                     (one, "Script completed\nOutput:\n\nx"),
@@ -459,7 +460,7 @@ mod tests {
                 ],
                 vec!["s0.0 Process running with session ID 9·Output:·x", "s1.0 Script completed·Output:··y"],
             ),
-            // One whose session its script prints in words of its own.
+            // A command whose session the script prints in its own words.
             (
                 vec![
                     (one, "Script completed\nOutput:\n\nx\nsession=91"),
@@ -472,7 +473,7 @@ mod tests {
                     "s2.0 Script completed·Output:··y",
                 ],
             ),
-            // What goes on is polled again.
+            // What is still running is polled again.
             (
                 vec![
                     (one, "Script completed\nOutput:\n\nx"),

@@ -1,5 +1,5 @@
-//! What a shell command visibly does to files. Not a shell: it knows words, quotes, lists, pipes, redirections and
-//! here-documents, and says nothing about paths with variables or patterns in them.
+//! What a shell command visibly does to files. This is not a shell: it knows words, quotes, lists, pipes,
+//! redirections and here-documents, and says nothing about paths with variables or patterns in them.
 
 mod split;
 
@@ -11,13 +11,13 @@ use split::split;
 /// Bytes of the longest path (Linux `PATH_MAX`).
 const LONGEST_PATH: usize = 4_096;
 
-/// Values of a `for` loop that are looked at.
+/// Maximum number of values of a `for` loop that are looked at.
 const MOST_VALUES: usize = 64;
 
 /// How a program is joined to the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Joint {
-    /// Nothing, or a bracket.
+    /// Nothing, or a parenthesis.
     #[default]
     None,
     /// `;`, `&` or a line break: it runs whatever the one before it did.
@@ -128,11 +128,11 @@ const SUBSHELL: [&str; 2] = ["(", ")"];
 /// The context of a line that a shell runs within another line.
 #[derive(Clone, Copy, Default)]
 struct Nesting {
-    /// Number of shells around it.
+    /// Whether another program started the shell, perhaps on another machine: `docker exec`, `ssh`.
     depth: u8,
     /// Another program started the shell, perhaps not here: `docker exec`, `ssh`.
     elsewhere: bool,
-    /// How its first program is joined to the one before the line.
+    /// How the line's first program is joined to the one before the line.
     joint: Joint,
 }
 
@@ -176,7 +176,7 @@ fn walk(
     }
 }
 
-/// A program where `place` is. Those of git stand where `-C` sends them, without git's own options.
+/// A program run at `place`; a git command in the directory of its `-C`, and without git's own options.
 fn program(words: &[String], joint: Joint, place: &Place) -> Program {
     let mut place = place.clone();
     let words = match words {
@@ -200,11 +200,11 @@ fn program(words: &[String], joint: Joint, place: &Place) -> Program {
     Program { words, joint, dir: place.at }
 }
 
-/// The file actions of a command, in order. `dir` is where it runs; `cd` moves it.
+/// The file actions of a command, in order. `dir` is where it runs; `cd` changes it.
 pub(super) fn actions(command: &str, dir: Option<&str>) -> Vec<Action> {
     let mut out: Vec<Action> = Vec::new();
     let mut each: Option<(String, Vec<String>)> = None;
-    // Where the actions of the program before begin, if it prints files.
+    // Where the actions of the program before begin in `out`, if that program prints files.
     let mut printed: Option<usize> = None;
     let mut place = Place { at: dir.map(Arc::from), ..Place::default() };
     walk(command, &mut place, Nesting::default(), &mut |simple, program, nesting| {
@@ -220,13 +220,13 @@ pub(super) fn actions(command: &str, dir: Option<&str>) -> Vec<Action> {
             [head, ..] if head == "done" => each = None,
             _ => {}
         }
-        // What a program prints into a file makes it again.
+        // A file that is written after it was deleted was replaced, not deleted.
         let written = |it: &Action| {
             let path = it.path.as_ref().filter(|_| it.dir == *dir);
             path.is_some_and(|it| simple.writes.contains(it) || simple.appends.contains(it))
         };
         out.retain(|it| it.meaning != Meaning::Delete || !written(it));
-        // `cat a || cat b`: which of them was read is not known.
+        // `cat a || cat b`: which of them was read is unknown.
         let prints = words.first().is_some_and(|it| it == "cat")
             && simple.here.is_none()
             && simple.writes.is_empty()
@@ -237,7 +237,7 @@ pub(super) fn actions(command: &str, dir: Option<&str>) -> Vec<Action> {
         }
         let first = out.len();
         printed = prints.then_some(first);
-        // A folder that is made again was emptied, not deleted.
+        // A directory that is created again was emptied, not deleted.
         if let Some(made) = makes_folders(words) {
             let again = |it: &Action| it.path.as_ref().is_some_and(|it| made.contains(it)) && it.dir == *dir;
             out.retain(|it| it.meaning != Meaning::Delete || !again(it));
@@ -303,18 +303,18 @@ const SHORTENED: [&str; 24] = [
     "wget",
 ];
 
-/// Without assignments and words that only change how a command runs.
+/// The words without assignments and without those that only change how a command runs.
 fn unwrapped(mut words: &[String]) -> &[String] {
     while let [head, rest @ ..] = words {
         let assignment = head.split_once('=').is_some_and(|(name, _)| {
             !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         });
         words = match head.as_str() {
-            // `command -v` tells where a program is.
+            // `command -v` only looks a program up.
             "command" if rest.first().is_some_and(|it| it.starts_with('-')) => break,
             "sudo" | "env" | "time" | "command" | "nohup" | "then" | "do" | "else" | "!" | "(" | "{" => rest,
             "timeout" if rest.len() > 1 => &rest[1..],
-            // It shortens the output of the program behind it, if it knows it.
+            // It shortens the output of the program after it, if it knows that program.
             "rtk" => match rest {
                 [mode, behind @ ..] if ["proxy", "test", "err", "summary"].contains(&mode.as_str()) => behind,
                 [program, ..] if SHORTENED.contains(&program.as_str()) => rest,
@@ -338,13 +338,13 @@ fn makes_folders(words: &[String]) -> Option<&[String]> {
     }
 }
 
-/// A word that names one file, as far as one can see.
+/// Whether a word names one file, as far as can be seen.
 fn file(word: &str) -> bool {
     !word.is_empty()
         && !word.starts_with('-')
         && !word.contains(['*', '?', '$', '`', '{', '<', '>', '|', '\n', '('])
         && !word.starts_with("/dev/")
-        // A pattern of git: `:!dist`.
+        // A git pathspec: `:!dist`.
         && !word.starts_with([':'])
         && !word.contains("://")
         && word != "."
@@ -389,7 +389,8 @@ fn touched(words: &[String], simple: &Simple, out: &mut Vec<Action>) {
         "sed" | "perl" => {
             let short = |it: &&String| it.starts_with('-') && !it.starts_with("--") && it.len() < 6;
             let in_place = flagged("--in-place") || rest.iter().filter(short).any(|it| it.contains('i'));
-            // The script follows each `-e`, else it is the first word that is no flag (macOS: `-i '' script`).
+            // The script follows each `-e`; without one it is the first word that is no flag (macOS: `-i ''
+            // script`).
             let mut scripts = usize::from(!rest.iter().filter(short).any(|it| it.ends_with('e')));
             let mut before = "";
             for word in rest {
@@ -415,7 +416,7 @@ fn touched(words: &[String], simple: &Simple, out: &mut Vec<Action>) {
             let appends = rest.iter().any(|it| it.eq_ignore_ascii_case("-append"));
             powershell(&head, &given(rest), appends, out);
         }
-        // SWE-agent's own commands, which it mixes with the shell's.
+        // SWE-agent's own commands, which it mixes with those of the shell.
         "open" if !rest.iter().any(|it| it.starts_with('-')) => {
             out.extend(files().next().filter(|it| named(it)).map(all(Meaning::Read)));
         }
@@ -423,7 +424,7 @@ fn touched(words: &[String], simple: &Simple, out: &mut Vec<Action>) {
         "edit" => out.push(Action::new(Meaning::Edit)),
         program => out.extend(manifest(program, rest).map(|it| Action::on(Meaning::Edit, it))),
     }
-    // An exit code at the end of a log is no edit.
+    // Appending an exit code to a log is not an edit.
     let to_logs = !simple.appends.is_empty() && simple.appends.iter().all(|it| it.ends_with(".log"));
     let logs = to_logs && rest.iter().any(|it| it.contains("$?"));
     let prints = ["Get-Content", "Write-Output", "cat", "echo", "jq", "printf"].contains(&head.as_str());
@@ -433,7 +434,7 @@ fn touched(words: &[String], simple: &Simple, out: &mut Vec<Action>) {
     }
 }
 
-/// The files that a program of PowerShell is given: its words without flags and their values.
+/// The file arguments of a PowerShell cmdlet: its words without flags and their values.
 fn given(words: &[String]) -> Vec<String> {
     const VALUES: [&str; 8] =
         ["-encoding", "-totalcount", "-tail", "-first", "-last", "-erroraction", "-value", "-width"];
@@ -449,7 +450,7 @@ fn given(words: &[String]) -> Vec<String> {
     out
 }
 
-/// What a program of PowerShell does to the files that it is given.
+/// What a PowerShell cmdlet does to its file arguments.
 fn powershell(program: &str, files: &[String], appends: bool, out: &mut Vec<Action>) {
     match (program, files) {
         ("Rename-Item", [from, name]) => {

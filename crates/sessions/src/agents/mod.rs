@@ -1,4 +1,4 @@
-//! Sessions as the agents write them, a module an agent.
+//! Sessions as the agents write them, one module per agent.
 
 pub mod claude_code;
 pub mod codex;
@@ -14,15 +14,15 @@ use history::error::Result;
 use history::{Media, Message, Part};
 use serde_json::Value;
 
-/// A line of a session that is parsed whole.
+/// A line of a session, parsed as one JSON value.
 struct JsonLine {
     record: u32,
     line: u64,
     value: Value,
 }
 
-/// All records, the lines that an agent reads, and notes on those that it skips: they are no JSON, or `fault` says what
-/// was expected of them.
+/// All records, the lines that the agent accepts, and notes on those it skips: not JSON, or `fault` says what
+/// was expected.
 fn json_lines(
     source: &dyn Source,
     fault: impl Fn(&Value) -> Option<&'static str>,
@@ -42,8 +42,8 @@ fn json_lines(
     Ok((records, lines, notes))
 }
 
-/// The parts of a content that is a text or a list of blocks; an empty text is none. `other` reads the blocks that are
-/// not of type `text`.
+/// The parts of a content that is a string or a list of blocks; an empty string gives none. `other` reads the
+/// blocks that are not of type `text`.
 fn parts_of(content: &Value, other: impl Fn(&Value) -> Option<Part>) -> Vec<Part> {
     let text = |it: &Value| it.as_str().filter(|it| !it.is_empty()).map(|it| Part::Text(it.into()));
     let part = |it: &Value| if it["type"] == "text" { text(&it["text"]) } else { other(it) };
@@ -51,7 +51,7 @@ fn parts_of(content: &Value, other: impl Fn(&Value) -> Option<Part>) -> Vec<Part
     text(content).into_iter().chain(blocks).collect()
 }
 
-/// What an output is of: its texts, a line each, and its media.
+/// The text of an output (its texts, joined by newlines) and its media.
 fn text_and_media(parts: Vec<Part>) -> (String, Vec<Media>) {
     let (mut texts, mut media) = (Vec::new(), Vec::new());
     for part in parts {
@@ -64,7 +64,8 @@ fn text_and_media(parts: Vec<Part>) -> (String, Vec<Media>) {
     (texts.join("\n"), media)
 }
 
-/// A message of another agent, without what only its API understands.
+/// A copy of another agent's message, without reasoning, opaque parts and signatures, which only its API
+/// understands.
 fn foreign(message: &Message) -> Message {
     let mut message = Message { from: None, ..message.clone() };
     message.parts.retain(|it| match it {

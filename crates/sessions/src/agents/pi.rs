@@ -1,9 +1,9 @@
 //! pi's session files (`.jsonl`; versions 1 to 3 of the format), read only.
 //!
-//! A header line, then entries. From version 2 on they form a tree by `parentId`, and the last entry is the leaf;
-//! before, they are a list. A compaction entry names the first entry that is kept. What is read is what pi sends: the
-//! summary, the kept entries, what came after; without answers that failed or were stopped, and with an output for
-//! every call.
+//! A header line, then entries. From version 2 on they form a tree by `parentId`, and the last entry is the
+//! leaf; in version 1 they are a list. A compaction entry names the first entry that is kept. The history is
+//! what pi sends: the summary, the kept entries, and what came after, without replies that failed or were
+//! stopped, and with an output for every call.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -28,20 +28,20 @@ const SUMMARY: (&str, &str) = (
     "The conversation history before this point was compacted into the following summary:\n\n<summary>\n",
     "\n</summary>",
 );
-/// What it puts around the summary of a branch that was left.
+/// What pi puts around the summary of an abandoned branch.
 const BRANCH: (&str, &str) = (
     "The following is a summary of a branch that this conversation came back from:\n\n<summary>\n",
     "</summary>",
 );
 
-/// Whether the first line, mended, is pi's header: type `session` with an id and a time. Other agents that begin so
-/// do not have all of these. Oh My Pi writes a padded title before it.
+/// Whether the first line, mended, is pi's header: type `session` with an id, a time and a directory, which
+/// other agents' headers do not all have. Oh My Pi writes a padded title before it.
 pub fn sniff(first_lines: &str) -> bool {
     let Some(header) = beginning::values(first_lines).find(|it| it["type"] != "title") else { return false };
     header["type"] == "session" && ["id", "timestamp", "cwd"].iter().all(|it| header[*it].is_string())
 }
 
-/// Reads a session. Lines that are broken become notes, as pi skips them.
+/// Reads a session. Broken lines, which pi skips, become notes.
 ///
 /// # Errors
 /// As [`crate::read`].
@@ -81,7 +81,7 @@ pub fn read(source: &dyn Source) -> Result<Session> {
         for index in before.iter().position(kept).map_or(&[][..], |it| &before[it..]) {
             out.entry(&entries[*index]);
         }
-        // What they reported was another context.
+        // Their usage measured the context before the compaction.
         out.messages.iter_mut().for_each(|it| (it.0.usage, it.0.model) = (None, None));
     }
     for index in &path[compaction.map_or(0, |it| it + 1)..] {
@@ -94,7 +94,7 @@ pub fn read(source: &dyn Source) -> Result<Session> {
     Ok(Session { format: Format::PI, records, origins, notes: out.notes, past, history })
 }
 
-/// The entries from the root to the leaf, as numbers.
+/// The indices of the entries from the root to the leaf.
 fn path(entries: &[JsonLine], notes: &mut Vec<Note>) -> Vec<usize> {
     let header = entries.iter().find(|it| it.value["type"] == "session");
     let mut all = (0..entries.len()).filter(|it| entries[*it].value["type"] != "session");
@@ -121,7 +121,7 @@ fn path(entries: &[JsonLine], notes: &mut Vec<Note>) -> Vec<usize> {
     out
 }
 
-/// Provider, API and model of an answer, or provider and model of a change.
+/// Provider and model, of an assistant message or of a change of model.
 fn model(entry: &Value) -> Option<(String, String)> {
     let text = |it: &Value| it.as_str().map(str::to_owned);
     match entry["type"].as_str()? {
@@ -152,7 +152,7 @@ struct PiReader {
     messages: Vec<(Message, u32)>,
     notes: Vec<Note>,
     model: Option<(String, String)>,
-    /// Calls of the last answer that have no output yet, with their tool.
+    /// Calls of the last reply that have no output yet: id, tool name, record.
     open: Vec<(std::sync::Arc<str>, std::sync::Arc<str>, u32)>,
     sent: BTreeSet<std::sync::Arc<str>>,
 }
@@ -182,13 +182,13 @@ impl PiReader {
             Some("user") => self.push(entry, Role::User, Kind::Said, blocks(&message["content"])),
             Some("assistant") => self.answer(entry, message),
             Some("toolResult") => self.result(entry, message),
-            // `!command` of the user; with `!!` it is kept from the model.
+            // The user's `!command`; `!!command` is kept from the model.
             Some("bashExecution") if message["excludeFromContext"] != true => {
                 let text = Part::Text(execution(message).into());
                 self.push(entry, Role::User, Kind::Context, vec![text]);
             }
             Some("bashExecution") => {}
-            // Version 2 says `hookMessage`.
+            // Its name in version 2 is `hookMessage`.
             Some("custom" | "hookMessage") => {
                 self.push(entry, Role::User, Kind::Context, blocks(&message["content"]));
             }
@@ -235,7 +235,7 @@ impl PiReader {
                         true if !thought.is_empty() || signature.is_some() => {
                             parts.push(Part::Reasoning(Reasoning { text: thought.into(), signature }));
                         }
-                        // Another model's thought is sent as text, a hidden one not at all.
+                        // Another model's thinking is sent as text; redacted thinking is not sent.
                         false if !thought.trim().is_empty() && block["redacted"] != true => {
                             parts.push(Part::Text(thought.into()));
                         }
@@ -282,7 +282,7 @@ impl PiReader {
         self.add(entry, Role::Tool, Kind::Said, vec![Part::Output(output)]);
     }
 
-    /// pi answers calls that were left open before it goes on.
+    /// Like pi, answers calls that have no output before the next message.
     fn answer_open(&mut self) {
         for (id, name, record) in std::mem::take(&mut self.open) {
             let output = Output { name: Some(name), failed: true, ..Output::new(id, "No result provided") };
@@ -291,7 +291,7 @@ impl PiReader {
     }
 }
 
-/// Text and images; a string stands for one text.
+/// Text and image parts; a plain string is one text.
 fn blocks(content: &Value) -> Vec<Part> {
     super::parts_of(content, |it| {
         let data = it["data"].as_str().filter(|_| it["type"] == "image")?.into();
@@ -300,7 +300,7 @@ fn blocks(content: &Value) -> Vec<Part> {
     })
 }
 
-/// How pi tells the model of a command that the user ran.
+/// The text by which pi tells the model about a command that the user ran.
 fn execution(message: &Value) -> String {
     let command = message["command"].as_str().unwrap_or_default();
     let mut out = format!("Ran `{command}`\n");
@@ -320,7 +320,7 @@ fn execution(message: &Value) -> String {
 }
 
 fn usage(usage: &Value) -> Option<Usage> {
-    // Nothing real comes near this bound; sums of what is below it cannot overflow.
+    // Far above any real value, and low enough that sums cannot overflow.
     let get = |key: &str| usage[key].as_u64().unwrap_or_default().min(1 << 48);
     let out = Usage {
         input: get("input"),
@@ -422,7 +422,7 @@ mod tests {
         "#);
         assert_eq!(session.past[0].tokens_before, Some(9));
         assert_eq!(session.past[0].message, Some(0));
-        // A circle ends the walk.
+        // A cycle ends the walk.
         let (out, session) = shown(&[V3, &said("a", "b", "one"), &said("b", "a", "two")]);
         assert_eq!((out.lines().count(), session.notes.len()), (2, 1));
     }

@@ -1,12 +1,12 @@
 //! Qwen Code's sessions (`~/.qwen/projects/<project>/chats/<session id>.jsonl`), read only.
 //!
-//! A fork of Gemini CLI. Its records look like Claude Code's (`uuid`, `parentUuid`, `sessionId`), its messages are
-//! Gemini contents. Facts are those of its sources of 2026 (`chatRecordingService`, `transcript-records`,
-//! `session-api-history`), versions 0.5 to 0.22: what a resume sends is the chain of `parentUuid` from the last record
-//! back; records of one `uuid` are one message; a `chat_compression` record holds the whole history that replaces what
-//! was before.
+//! A fork of Gemini CLI. Its records look like Claude Code's (`uuid`, `parentUuid`, `sessionId`), its
+//! messages are Gemini contents. According to its sources of 2026 (`chatRecordingService`,
+//! `transcript-records`, `session-api-history`), versions 0.5 to 0.22, a resume sends the chain of
+//! `parentUuid` from the last record back; records with the same `uuid` are one message; a `chat_compression`
+//! record holds a whole history that replaces everything before it.
 //!
-//! Not followed: what a goal's end changes about where a message of the user joins (`goal_turn_end`).
+//! Not implemented: `goal_turn_end`, which changes the message that a user's message is joined to.
 
 use std::collections::{HashMap, HashSet};
 
@@ -25,12 +25,12 @@ pub(crate) static ROW: FormatRow = FormatRow {
     folder: Some(("/.qwen/projects/", &[".jsonl"])),
     recognise: Some(sniff),
     requests: Some(requests),
-    // It talks to many providers, so the signer is not known.
+    // Qwen Code talks to many providers, so the signer is not known.
     ..FormatRow::read_only("qwen-code", Api::Gemini, read)
 };
 
 const TYPES: [&str; 4] = ["user", "assistant", "tool_result", "system"];
-/// Records that stand beside the chain.
+/// Subtypes of system records that are not part of the chain.
 const SIDE: [&str; 6] = [
     "session_artifact_event",
     "session_artifact_snapshot",
@@ -40,13 +40,13 @@ const SIDE: [&str; 6] = [
     "managed_session_commit_v1",
 ];
 
-/// Whether a line is a record with Gemini's `parts`, or one of the program's own with its `systemPayload`: Claude
-/// Code's rows, which are like it otherwise, have neither.
+/// Whether a line is a record with Gemini's `parts`, or a system record with `systemPayload`: Claude Code's
+/// rows, otherwise alike, have neither.
 pub fn sniff(first_lines: &str) -> bool {
     beginning::values(first_lines).any(|it| {
         let is_whole = it["uuid"].is_string() && TYPES.iter().any(|kind| it["type"] == *kind);
         let message = &it["message"];
-        // Of a line that is longer than what was given the type may not be seen.
+        // A line longer than the given beginning may be cut off before its type.
         let is_cut = matches!(message["role"].as_str(), Some("user" | "model"));
         (is_whole || is_cut)
             && it.get("parentUuid").is_some()
@@ -55,10 +55,10 @@ pub fn sniff(first_lines: &str) -> bool {
     })
 }
 
-/// Reads what a resume would send. Records that are broken or unknown become notes, as Qwen Code skips them.
+/// Reads what a resume would send. Broken or unknown records, which Qwen Code skips, become notes.
 ///
 /// # Errors
-/// [`Input`](ErrorKind::Input) if no line is a record of Qwen Code's; what [`Source::read_at`] gives.
+/// [`Input`](ErrorKind::Input) if no line is a record of Qwen Code; errors of [`Source::read_at`].
 pub fn read(source: &dyn Source) -> Result<Session> {
     let (records, lines, mut notes) = json_lines(source, fault)?;
     let Some(first) = lines.first() else {
@@ -78,7 +78,7 @@ pub fn read(source: &dyn Source) -> Result<Session> {
     session(out, &lines, records, notes, meta)
 }
 
-/// What is wrong with a record, so that Qwen Code skips it.
+/// What a record lacks, if Qwen Code would skip it.
 fn fault(value: &Value) -> Option<&'static str> {
     let is_id = |key: &str| value[key].as_str().is_some_and(|it| !it.is_empty());
     let parent = value.get("parentUuid").is_some_and(|it| it.is_string() || it.is_null());
@@ -91,7 +91,7 @@ fn fault(value: &Value) -> Option<&'static str> {
     value.get("message").is_some_and(|it| !it["parts"].is_array()).then_some("a message with parts")
 }
 
-/// The lines from the root to the last record, each with those of the same id behind it.
+/// The indices of the lines from the root to the last record; lines with the same id are adjacent.
 fn chain(lines: &[JsonLine], notes: &mut Vec<Note>) -> Vec<usize> {
     let in_tree = |it: &usize| {
         !(lines[*it].value["type"] == "system"
@@ -123,7 +123,7 @@ fn chain(lines: &[JsonLine], notes: &mut Vec<Note>) -> Vec<usize> {
     out
 }
 
-/// A content as it would be sent, and where it is from.
+/// A Gemini content as it would be sent, and its origin.
 #[derive(Default)]
 struct Content {
     value: Value,
@@ -132,7 +132,7 @@ struct Content {
     at: Option<i64>,
     usage: Option<Value>,
     model: Option<String>,
-    /// The program said it, not the user.
+    /// Whether the program wrote it, not the user.
     is_context: bool,
 }
 
@@ -142,7 +142,7 @@ struct Contents {
     past: Vec<PastCompaction>,
     /// How many contents the last compaction left.
     compacted: usize,
-    /// The last record was a user's, and this alone was in it.
+    /// The text of the last message record, if that was a user's with a single part.
     typed: Option<String>,
 }
 
@@ -153,7 +153,7 @@ impl Contents {
         match (value["type"].as_str(), subtype) {
             (Some("system"), Some("chat_compression")) => self.compaction(line, notes),
             (Some("system"), Some("slash_command")) => self.command(&value["systemPayload"]),
-            // Calls that the program made itself; speech.
+            // Not sent: other system records, calls that the program made itself, and speech (next arm).
             (Some("system"), _) | (Some("tool_result"), Some("code_mode_tool_result")) => {}
             (_, Some("realtime_message")) => {}
             (kind, _) if value["message"].is_object() => self.message(line, kind == Some("user"), subtype),
@@ -166,7 +166,7 @@ impl Contents {
         let content = content(&value["message"]);
         let parts = content["parts"].as_array().cloned().unwrap_or_default();
         let id = value["uuid"].as_str();
-        // Another line of the same message, or what the user said while the model worked.
+        // Another line of the same message, or what the user said while the model was working.
         let joins = |last: &Content| {
             last.id.as_deref() == id
                 || subtype == Some("mid_turn_user_message") && last.value["role"] == "user"
@@ -198,7 +198,7 @@ impl Contents {
         });
     }
 
-    /// The history as it was after a compaction.
+    /// Replaces everything before by the history of a compaction record.
     fn compaction(&mut self, line: &JsonLine, notes: &mut Vec<Note>) {
         let payload = &line.value["systemPayload"];
         let Some(history) = payload["compressedHistory"].as_array() else {
@@ -221,7 +221,8 @@ impl Contents {
         });
     }
 
-    /// A command that was answered here: what the user typed was recorded as a message, and is not sent.
+    /// A slash command that was answered locally: what the user typed was recorded as a message but is not
+    /// sent.
     fn command(&mut self, payload: &Value) {
         let shown = payload["outputHistoryItems"].as_array().map(Vec::as_slice).unwrap_or_default();
         let answered = payload["phase"] == "result"
@@ -234,7 +235,7 @@ impl Contents {
     }
 }
 
-/// The role and the parts: all that an API takes of a content.
+/// Role and parts only: the API takes nothing else of a content.
 fn content(message: &Value) -> Value {
     json!({"role": message["role"].as_str().unwrap_or("user"), "parts": message["parts"]})
 }
@@ -277,7 +278,7 @@ fn session(
     })
 }
 
-/// The line of a content, by its number from 1.
+/// The line of the content with this 1-based number.
 fn line_of(out: &Contents, lines: &[JsonLine], number: u64) -> u64 {
     let content = usize::try_from(number).ok().and_then(|it| out.all.get(it.checked_sub(1)?));
     let record = content.and_then(|it| it.records.first());
@@ -285,7 +286,8 @@ fn line_of(out: &Contents, lines: &[JsonLine], number: u64) -> u64 {
     line.map_or(number, |it| lines[it].line)
 }
 
-/// The summary among the messages that a compaction left: known by its words, or by the answer that follows it.
+/// Finds and marks the summary in the messages of a compaction: recognized by its text or by the reply after
+/// it.
 fn summary(compacted: &mut [history::Message]) -> Option<usize> {
     let known = compacted.iter().position(|it| it.kind == Kind::Summary);
     let answered =
@@ -312,7 +314,7 @@ fn meta(lines: &[JsonLine]) -> Meta {
     }
 }
 
-/// Every request that was reported, also of messages that are not sent any more.
+/// Every reported request, including those whose messages are no longer sent.
 fn requests(source: &dyn Source, out: &mut Collector) -> Result<()> {
     each_row(source, |row| {
         let at = time(&row);

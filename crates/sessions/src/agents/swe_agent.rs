@@ -1,9 +1,10 @@
 //! SWE-agent's trajectories (`.traj`), read only.
 //!
-//! One JSON document. `history` is what its model was last sent; files that have only `trajectory` are read from its
-//! steps. In the function-calling style, calls and results are as in OpenAI chat. In the older style a command stands
-//! in the text and its output is the next user message: they are read as a call of a tool named `bash` that takes free
-//! text, and its output, so that commands and what they led to are visible as such.
+//! One JSON document. `history` is what its model was last sent; files that have only `trajectory` are read
+//! from its steps. In the function-calling style, calls and results are as in OpenAI chat. In the older style
+//! the command is part of the text and its output is the next user message: these are read as a call of a
+//! tool `bash` with free text as input, and its output, so that commands and their results are visible as
+//! such.
 
 use std::sync::Arc;
 
@@ -19,8 +20,8 @@ use history::{Call, History, Kind, MediaKind, Message, Meta, Output, Part, Role}
 pub(crate) static ROW: FormatRow =
     FormatRow { recognise: Some(sniff), ..FormatRow::read_only("swe-agent", Api::OpenAiChat, read) };
 
-/// Whether the first bytes, mended, are surely a trajectory: a first step with action and observation, or, without
-/// steps, a history whose messages name their agent.
+/// Whether the first bytes, mended, are certainly a trajectory: a first step with action and observation, or,
+/// without steps, a history whose messages name their agent.
 pub fn sniff(first_lines: &str) -> bool {
     beginning::values(first_lines).next().is_some_and(|it| {
         let has = |value: &Value, keys: [&str; 2]| keys.iter().all(|key| value.get(key).is_some());
@@ -32,7 +33,7 @@ pub fn sniff(first_lines: &str) -> bool {
     })
 }
 
-/// Reads a trajectory. An element that is broken becomes a note.
+/// Reads a trajectory. A broken element becomes a note.
 ///
 /// # Errors
 /// As [`crate::read`].
@@ -84,7 +85,7 @@ pub fn read(source: &dyn Source) -> Result<Session> {
     Ok(Session { format: Format::SWE_AGENT, records, origins, notes: out.notes, past: Vec::new(), history })
 }
 
-/// An object, or one that was written into a string.
+/// An object, possibly encoded as a JSON string.
 fn inner(value: &Value) -> Value {
     match value.as_str() {
         Some(text) => serde_json::from_str(text).unwrap_or_default(),
@@ -97,7 +98,7 @@ struct TrajectoryReader {
     messages: Vec<(Message, u32)>,
     notes: Vec<Note>,
     record: u32,
-    /// The command in the text that waits for its output.
+    /// The id of the call for a command in the text that has no output yet.
     open: Option<Arc<str>>,
     made: usize,
 }
@@ -162,7 +163,7 @@ impl TrajectoryReader {
         self.push(Role::Assistant, Kind::Said, parts);
     }
 
-    /// A step of a file without a history: what was asked first, the answer, what came of it.
+    /// A step of a file without `history`: the first query, the reply, the observation.
     fn step(&mut self, step: &Value) {
         if self.messages.is_empty() {
             for message in step["query"].as_array().into_iter().flatten() {
@@ -195,7 +196,7 @@ impl TrajectoryReader {
     }
 }
 
-/// What stands before the command.
+/// The text before the command.
 fn thought(message: &Value) -> Vec<Part> {
     let text = message["thought"].as_str().filter(|it| !it.trim().is_empty());
     text.map(|it| Part::Text(it.into())).into_iter().collect()

@@ -1,14 +1,14 @@
-//! The beginning of a source as values, by whose shape its format is recognised.
+//! The beginning of a source as JSON values, by whose shape its format is recognized.
 
 use serde_json::{Map, Value};
 
 use super::spans::{self, Span};
 
-/// How deep is looked into a value that is cut: as far as a block of a message in an array under a key.
+/// Maximum depth to which a truncated value is read: down to a block of a message in an array under a key.
 const DEEPEST: usize = 5;
 
-/// The lines of a beginning that are JSON. Where the first line is none, a document of several lines or a line that is
-/// too long to be seen whole comes first, as far as it goes.
+/// The lines of a beginning that are JSON. If the first one is not, it may begin a document of several lines,
+/// or be cut off: then the value that begins there comes first, as far as it goes.
 pub(crate) fn values(text: &str) -> impl Iterator<Item = Value> {
     let text = text.trim_start_matches('\u{feff}');
     let lines = text.lines().map(str::trim).filter(|it| !it.is_empty());
@@ -18,8 +18,8 @@ pub(crate) fn values(text: &str) -> impl Iterator<Item = Value> {
     document.into_iter().chain(lines.flatten())
 }
 
-/// The value that begins at `at`, as far as the text goes: a string that is cut is empty, and so is what lies deeper
-/// than `depth`.
+/// The value that begins at `at`, as far as the text goes: a truncated string is empty, and so is what is
+/// nested deeper than `depth`.
 fn cut(text: &str, at: usize, depth: usize) -> Value {
     let part = |span: Span| {
         let whole = serde_json::from_str(&text[span.clone()]);

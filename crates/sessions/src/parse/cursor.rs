@@ -1,6 +1,6 @@
-//! JSON gone through once, from front to back: what is asked for is taken, everything else is passed over, and all of it
-//! is checked on the way. Everything gives `None` for what is no JSON, also for half a surrogate pair or broken UTF-8 in
-//! what is taken: [`Cursor::mended`] then reads the text once more, mended.
+//! A one-pass JSON reader: it takes what is asked for, skips everything else, and checks all of it on the
+//! way. Every method gives `None` for invalid JSON, also for a lone surrogate or broken UTF-8 in what is
+//! taken: [`Cursor::mended`] then reads the text again, mended.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,12 +12,12 @@ use crate::parse::spans;
 use history::json;
 use history::simd::{LANES, special};
 
-/// A place in a JSON text. What is not taken may be no UTF-8.
+/// A position in a JSON text. What is skipped may be invalid UTF-8.
 #[derive(Debug)]
 pub struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Bytes of white space between tokens that were passed so far.
+    /// Bytes of white space between tokens that were skipped so far.
     spaces: usize,
 }
 
@@ -26,7 +26,7 @@ impl<'a> Cursor<'a> {
         Self { bytes: text.as_bytes(), at: 0, spaces: 0 }
     }
 
-    /// What `take` makes of a text, if nothing but white space follows what it took.
+    /// Reads a whole text by `take`; only white space may follow what that took.
     pub fn whole<T>(bytes: &'a [u8], take: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         let mut it = Self { bytes, at: 0, spaces: 0 };
         let taken = take(&mut it)?;
@@ -34,7 +34,7 @@ impl<'a> Cursor<'a> {
         (it.at == bytes.len()).then_some(taken)
     }
 
-    /// As [`Self::whole`]; where that gives nothing, of the same text mended.
+    /// [`Self::whole`]; if that fails, of the mended text.
     pub fn mended<T>(bytes: &[u8], mut take: impl FnMut(&mut Cursor<'_>) -> Option<T>) -> Option<T> {
         Cursor::whole(bytes, &mut take).or_else(|| match json::mend(bytes) {
             Cow::Owned(text) => Cursor::whole(text.as_bytes(), take),
@@ -42,7 +42,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// Goes through an object. `each` gets every name, with the cursor before its value, which it has to take.
+    /// Reads an object. `each` gets every name, with the cursor before the value, which it has to take.
     pub fn object(&mut self, mut each: impl FnMut(&mut Self, &str) -> Option<()>) -> Option<()> {
         self.token(b'{')?;
         if self.next_is(b'}') {
@@ -61,7 +61,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// What `get` takes of the last field of that name, if an object stands here that has one.
+    /// Skips a value, but reads its last field of that name by `get`, if it is an object that has one.
     pub fn member<T>(&mut self, key: &str, mut get: impl FnMut(&mut Self) -> Option<T>) -> Option<Option<T>> {
         let mut found = None;
         self.optional(b'{', |it| {
@@ -76,9 +76,9 @@ impl<'a> Cursor<'a> {
         Some(found)
     }
 
-    /// Goes through an object whose `type` says what its other fields mean: `each` is given it with each of them, and
-    /// what was found so far. A type that comes late, or again (the last counts), has the object gone through once more.
-    /// With `given`, that is its type, whatever the object says.
+    /// Reads an object whose `type` decides what its other fields mean: `each` gets it with each of them, and
+    /// what was found so far. If `type` comes late, or again (the last counts), the object is read once more.
+    /// `given` is used instead of the object's own `type`.
     pub fn typed<T: Default>(
         &mut self,
         given: Option<String>,
@@ -111,7 +111,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Goes through an array. `each` has to take an element.
+    /// Reads an array. `each` has to take an element.
     pub fn list(&mut self, mut each: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
         self.token(b'[')?;
         if self.next_is(b']') {
@@ -133,13 +133,13 @@ impl<'a> Cursor<'a> {
         self.bytes.get(self.at).copied()
     }
 
-    /// Takes what `take` takes, or nothing where `null` stands.
+    /// Reads a value by `take`; `null` gives `Some(None)`.
     pub fn some<T>(&mut self, take: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
         if self.peek()? == b'n' { self.word("null").map(|()| None) } else { take(self).map(Some) }
     }
 
-    /// What `take` takes of a value that begins with `first`. Any other is passed over: a field of the wrong type counts as
-    /// missing.
+    /// Reads a value by `take` if it begins with `first`. Any other is skipped: a field of the wrong type
+    /// counts as missing.
     pub fn optional<T>(&mut self, first: u8, take: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
         if self.peek()? == first { take(self).map(Some) } else { self.pass().map(|()| None) }
     }
@@ -148,7 +148,7 @@ impl<'a> Cursor<'a> {
         self.optional(b'"', Self::string)
     }
 
-    /// A whole number, not negative.
+    /// A whole number, not negative; any other value counts as missing.
     pub fn optional_number(&mut self) -> Option<Option<u64>> {
         match self.peek()? {
             b'0'..=b'9' => self.value().map(|it| it.parse().ok()),
@@ -156,18 +156,19 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Whether the value that stands here, which is passed over, begins so: the first letter tells words apart.
+    /// Skips a value; whether it begins with `first`: the first letter tells `true`, `false` and `null`
+    /// apart.
     pub fn begins_with(&mut self, first: u8) -> Option<bool> {
         let found = self.peek()? == first;
         self.pass().map(|()| found)
     }
 
-    /// The same text from another place on.
+    /// A cursor at another position of the same text.
     pub fn at(&self, place: usize) -> Self {
         Self { bytes: self.bytes, at: place, spaces: 0 }
     }
 
-    /// What stands in a place of the text, unless it must be mended.
+    /// The text in a range, unless it must be mended.
     pub fn text_at(&self, place: Range<usize>) -> Option<&'a str> {
         match json::mend(self.bytes.get(place)?) {
             Cow::Borrowed(text) => Some(text),
@@ -175,18 +176,18 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Any value as it stands, unless it must be mended.
+    /// Any value as raw JSON, unless it must be mended.
     pub fn raw(&mut self) -> Option<&'a str> {
         let ((), place) = self.span(Self::pass)?;
         self.text_at(place)
     }
 
-    /// Something small or rare as a value; null where it is nested too deep.
+    /// Parses a value that is small or rare; null if it is nested too deep.
     pub fn json(&mut self) -> Option<Value> {
         self.raw().map(|it| serde_json::from_str(it).unwrap_or_default())
     }
 
-    /// Any value without white space between its tokens, unless it must be mended.
+    /// Any value as JSON without white space between its tokens, unless it must be mended.
     pub fn compact(&mut self) -> Option<Cow<'a, str>> {
         let (raw, tight) = self.value_tight()?;
         if memmem::find(raw.as_bytes(), b"\\u").is_some()
@@ -203,7 +204,7 @@ impl<'a> Cursor<'a> {
         self.at
     }
 
-    /// What `take` makes of a value, and where that stands in the text.
+    /// Reads a value by `take`, and returns also its range in the text.
     pub fn span<T>(&mut self, take: impl FnOnce(&mut Self) -> Option<T>) -> Option<(T, Range<usize>)> {
         self.space();
         let begin = self.at;
@@ -219,7 +220,7 @@ impl<'a> Cursor<'a> {
         serde_json::from_slice(&self.bytes[begin..self.at]).ok().map(Cow::Owned)
     }
 
-    /// A string: as it stands where nothing in it is escaped, else what it says.
+    /// A string: a slice of the text if nothing in it is escaped, else decoded into `room`.
     pub fn text<'b>(&mut self, room: &'b mut Room) -> Option<&'b str>
     where
         'a: 'b,
@@ -230,7 +231,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The string that begins here, if nothing in it is escaped; else the cursor stays.
+    /// The string that begins here, if nothing in it is escaped; else the cursor does not move.
     fn plain_string(&mut self) -> Option<Option<&'a str>> {
         if self.peek()? != b'"' {
             return None;
@@ -249,14 +250,14 @@ impl<'a> Cursor<'a> {
         let (mut at, mut to) = (self.at + 1, 0);
         let out = &mut room.0;
         loop {
-            // For what is copied at once, and a character behind it.
+            // Enough for a block that is copied at once and a character after it.
             if out.len() < to + 2 * LANES {
                 out.resize(2 * to + 4 * LANES, 0);
             }
-            // All of it is copied, of which the rest is then written over.
+            // The whole block is copied; what is after its first special byte will be overwritten.
             match bytes.get(at..).and_then(|it| it.first_chunk::<LANES>()) {
                 Some(block) => {
-                    // Taken out first, or it would be read again behind what is written.
+                    // Copied to a local first, or it would be loaded again after the write.
                     let block = *block;
                     *out.get_mut(to..)?.first_chunk_mut::<LANES>()? = block;
                     let many = special(&block).trailing_zeros() as usize;
@@ -293,16 +294,16 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Any value, as it stands.
+    /// Any value, as raw JSON.
     pub fn value(&mut self) -> Option<&'a str> {
         let (begin, ()) = (self.at, self.pass()?);
         simdutf8::basic::from_utf8(&self.bytes[begin..self.at]).ok().map(str::trim_ascii_start)
     }
 
-    /// Passes over any value.
+    /// Skips any value.
     pub fn pass(&mut self) -> Option<()> {
         let bytes = self.bytes;
-        // The brackets that are open; a number of them that no stack of calls would bear.
+        // The open brackets, in a list: they may be nested too deep for recursion.
         let mut open: Vec<u8> = Vec::new();
         loop {
             let mut ended = true;
@@ -350,7 +351,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Any value as it stands, and whether white space stands between its tokens.
+    /// Any value as raw JSON, and whether there is no white space between its tokens.
     pub fn value_tight(&mut self) -> Option<(&'a str, bool)> {
         self.space();
         let before = self.spaces;
@@ -375,7 +376,7 @@ impl<'a> Cursor<'a> {
                     self.at = at + 1;
                     return Some(());
                 }
-                // Which character it stands for is not asked: half of one would do.
+                // The escape is not decoded: half a surrogate pair is accepted.
                 b'\\' => {
                     at += match bytes.get(at + 1)? {
                         b'u' => hex(bytes.get(at + 2..at + 6)?).map(|_| 6)?,
@@ -413,12 +414,12 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Room for what a string says that stands escaped, used again and again.
+/// A reusable buffer for decoded strings.
 #[derive(Debug, Default)]
 pub struct Room(Vec<u8>);
 
-/// The first place from `at` on that a string does not hold as it stands: a quote, a backslash, a control character, or
-/// the end.
+/// The first position from `at` on that is not plain text of a string: a quote, a backslash, a control
+/// character, or the end.
 #[inline]
 fn plain(bytes: &[u8], mut at: usize) -> usize {
     while let Some(block) = bytes.get(at..).and_then(|it| it.first_chunk()) {
@@ -434,7 +435,7 @@ fn plain(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// What a backslash and a byte stand for, if that is one byte.
+/// The byte that a short escape such as `\n` stands for, by the byte after the backslash; 0 if there is none.
 const SHORT: [u8; 256] = {
     let mut out = [0; 256];
     let pairs = *b"\"\"\\\\//b\x08f\x0cn\nr\rt\t";
@@ -446,7 +447,7 @@ const SHORT: [u8; 256] = {
     out
 };
 
-/// What a longer escape at the beginning of `bytes` stands for, and how long it is. Not half a character.
+/// The character of the `\u` escape (or pair) that `bytes` begins with, and its length; none for half a pair.
 fn long(bytes: &[u8]) -> Option<(char, usize)> {
     if bytes.get(1)? != &b'u' {
         return None;
@@ -464,7 +465,7 @@ fn hex(digits: &[u8]) -> Option<u32> {
     digits.iter().try_fold(0, |sum, it| Some(sum * 16 + char::from(*it).to_digit(16)?))
 }
 
-/// How long the number at the beginning of `bytes` is.
+/// The length of the number that `bytes` begins with.
 fn number(bytes: &[u8]) -> Option<usize> {
     let digits = |from: usize| bytes[from..].iter().take_while(|it| it.is_ascii_digit()).count();
     let some = |from: usize| Some(digits(from)).filter(|it| *it > 0).map(|it| from + it);

@@ -1,5 +1,5 @@
-//! One large JSON document whose substance is an array of records, by the places of its values: it is not parsed whole,
-//! and may be cut off.
+//! A large JSON document that is mainly one array of records. Only the positions of its values are found: it
+//! is not parsed as a whole, and may be cut off.
 
 use std::ops::Range;
 
@@ -23,14 +23,14 @@ pub fn find(text: &str, span: Range<usize>, path: &[&str]) -> Option<Range<usize
     path.iter().try_fold(span, |span, key| object(text, span.start)?.get(key))
 }
 
-/// A JSON document whose substance is one array of records.
+/// A JSON document that is mainly one array of records.
 #[derive(Debug, Clone)]
 pub struct Document {
     /// The fields of the outermost object.
     pub top: FieldSpans,
-    /// Where the records stand.
+    /// The ranges of the records.
     pub records: Vec<Range<usize>>,
-    /// Nothing is cut off.
+    /// Whether nothing is cut off.
     pub whole: bool,
 }
 
@@ -47,10 +47,10 @@ pub fn member(text: &str, key: &str) -> Option<Range<usize>> {
     object(text, spans::start(text))?.get(key)
 }
 
-/// Parses a span. The sentence says what it was expected to be.
+/// Parses a span. `what` says in the error what was expected there.
 ///
 /// # Errors
-/// [`ErrorKind::Input`] where it is no JSON.
+/// [`ErrorKind::Input`] if it is no JSON.
 pub fn value(text: &str, span: Range<usize>, what: &str) -> Result<Value> {
     let text = text.get(span).unwrap_or_default();
     serde_json::from_str(text)

@@ -13,29 +13,31 @@ use crate::{Keep, LOOKED_AT_WHOLE, Piece, Record, Source};
 use history::error::Result;
 use history::{Part, parallel};
 
-/// How much is read at once: little enough to be still in the second-level cache when it is looked at.
+/// Bytes per read: few enough to be still in the L2 cache when they are looked at.
 const CHUNK: usize = 256 << 10;
 
-/// Calls `each` with every line that is not blank: its 1-based number, where it stands, and its bytes without line
-/// break and without a byte order mark. A last line without a line break counts. `each` returns whether to go on.
+/// Calls `each` with every line that is not blank: its 1-based number, its place, and its bytes without line
+/// break and byte order mark. A last line without a line break counts. `each` returns whether to continue.
 ///
 /// # Errors
-/// Those of `each` and of reading `source`.
+/// Errors of `each` and of reading `source`.
 pub fn each_line(source: &dyn Source, each: impl FnMut(u64, Record, &[u8]) -> Result<bool>) -> Result<()> {
     each_line_in(source, 0..source.len(), each).map(|_| ())
 }
 
-/// The same for the lines that begin in a range, numbered from its first; how many there were, blank ones too.
+/// [`each_line`] for the lines that begin in a range, numbered from its first one. Returns how many there
+/// were, including blank ones.
 ///
 /// # Errors
-/// Those of `each` and of reading `source`.
+/// Errors of `each` and of reading `source`.
 pub fn each_line_in(
     source: &dyn Source,
     range: Range<u64>,
     mut each: impl FnMut(u64, Record, &[u8]) -> Result<bool>,
 ) -> Result<u64> {
-    // `buffer[done..filled]` holds what was read and not given out, up to `seen` without a line break; `base` is where
-    // its first byte stands. A line begins behind a line break, so the one in front of the range is looked at too.
+    // `buffer[done..filled]` was read but not yet passed on; it has no line break before `seen`. `base` is
+    // the buffer's position in the source. A line begins after a line break, so the one before the range is
+    // read too.
     let mut skipping = range.start > 0;
     let mut base = range.start.saturating_sub(1);
     let mut buffer = vec![0u8; CHUNK.min((range.end - base) as usize)];
@@ -58,7 +60,7 @@ pub fn each_line_in(
             continue;
         }
         let read_to = base + filled as u64;
-        // No line begins here; or the last one ends with the source.
+        // No line begins in the range.
         if skipping && read_to >= range.end {
             return Ok(number);
         }
@@ -74,7 +76,7 @@ pub fn each_line_in(
             (base, filled, done) = (base + done as u64, filled - done, 0);
         }
         seen = filled;
-        // The last line may end far behind the range.
+        // The last line may end far after the range.
         let more = if read_to < range.end {
             (CHUNK as u64).min(range.end - read_to)
         } else {
@@ -89,26 +91,26 @@ pub fn each_line_in(
     }
 }
 
-/// The beginning of a source, in which it says what it is.
+/// Bytes at the beginning of a source that say what it is.
 pub const HEAD: u64 = 64 * 1024;
 
 /// How much of a source is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Coverage {
     Whole,
-    /// No more than the history depends on, unless the source is small.
+    /// Only what the history depends on, unless the source is small.
     History,
 }
 
-/// How much is looked at first; later more at once.
+/// Bytes of the first range; later ones are larger.
 const BLOCK: u64 = if cfg!(test) { 4 * 1024 } else { 512 * 1024 };
 
-/// Goes through a source from its end to its beginning, on all cores: `look` makes something of the lines that begin in
-/// a range, `take` is given that and where the range begins, the last range first, and says whether to go on. How far
-/// it got; a little more may have been looked at.
+/// Reads a source from its end to its beginning, on all cores: `look` reads the lines that begin in a range,
+/// `take` gets its result and where the range begins, the last range first, and returns whether to continue.
+/// Returns how far it got; `look` may have read a little more.
 ///
 /// # Errors
-/// Those of `look`.
+/// Errors of `look`.
 pub fn backwards<T: Send>(
     source: &dyn Source,
     look: impl Fn(Range<u64>) -> Result<T> + Sync,
@@ -116,8 +118,8 @@ pub fn backwards<T: Send>(
 ) -> Result<u64> {
     let len = source.len();
     let cores = len.div_ceil(BLOCK).min(parallel::threads() as u64);
-    // End of what was not looked at yet. Ranges are in proportion to what was needed so far, so that little is looked
-    // at without need.
+    // The end of what no thread has taken yet. Ranges are in proportion to what was needed so far, so that
+    // little is read in vain.
     let rest = AtomicU64::new(len);
     let claim = || {
         let begin = |end: u64| end.saturating_sub(((len - end) / 4).clamp(BLOCK, 16 * BLOCK));
@@ -126,12 +128,12 @@ pub fn backwards<T: Send>(
     };
     let look_at = |range: Range<u64>| (range.end, range.start, look(range));
     std::thread::scope(|scope| {
-        // A thread that is a few ranges ahead waits: what it looks at next may not be needed.
+        // Bounded, so that a thread a few ranges ahead waits: what it would read next may not be needed.
         let (send, found) = mpsc::sync_channel(1);
         for _ in 1..cores {
             let (send, claim, look_at) = (send.clone(), &claim, &look_at);
             let work = move || while claim().is_some_and(|it| send.send(look_at(it)).is_ok()) {};
-            // Where the system gives no thread, the others do it all.
+            // If the system gives no thread, the others do it all.
             if Builder::new().spawn_scoped(scope, work).is_err() {
                 break;
             }
@@ -139,7 +141,7 @@ pub fn backwards<T: Send>(
         drop(send);
         let mut from = len;
         let mut waiting = BTreeMap::new();
-        // This thread looks too; when there is nothing left, it waits for the others.
+        // This thread reads too; when there is nothing left, it waits for the others.
         while from > 0
             && let Some((end, start, it)) = claim().map(look_at).or_else(|| found.recv().ok())
         {
@@ -159,33 +161,34 @@ pub fn backwards<T: Send>(
 
 /// What is known of the lines of a session that begin in a range.
 pub(crate) trait Stretch: Sized + Send {
-    /// Looks at the lines that begin in a range; with `keep`, what they say is read, and kept as that leaves it.
+    /// Reads the lines that begin in a range; with `keep` also their contents, as it leaves them.
     fn within(source: &dyn Source, range: Range<u64>, keep: Option<&Keep>) -> Result<Self>;
 
-    /// What its lines say, as far as it was read.
+    /// The contents of its lines, as far as they were read.
     fn said(&mut self) -> impl Iterator<Item = &mut Part>;
 
-    /// Whether a compaction is in it that a resume may begin with: what the lines before it say is likely not needed.
+    /// Whether it has a compaction that a resume may begin with: the contents of earlier lines are likely not
+    /// needed.
     fn has_base(&self) -> bool;
 
-    /// Whether nothing before it can change the history or what else is read of a session.
+    /// Whether no earlier line can change the history, or anything else that is read of a session.
     fn is_enough(&self) -> bool;
 
-    /// Stretches of one session, the last one first, as one.
+    /// Joins stretches of one session, which come last one first.
     fn joined(parts: Vec<Self>) -> Self;
 }
 
-/// Looks at lines from the last one backwards, on all cores: at all of them, or at no more than [`Stretch::is_enough`]
-/// asks for. What they say is read as far back as a base. The stretch, and where it begins.
+/// Reads lines from the last one backwards, on all cores: all of them, or only until [`Stretch::is_enough`].
+/// Their contents are read as far back as a base. Returns the stretch, and where it begins.
 ///
 /// # Errors
-/// Those of [`Stretch::within`].
+/// Errors of [`Stretch::within`].
 pub(crate) fn newest<T: Stretch>(source: &dyn Source, keep: &Keep, coverage: Coverage) -> Result<(T, u64)> {
     let mut parts: Vec<T> = Vec::new();
     let based = AtomicBool::new(false);
     let all = coverage == Coverage::Whole || source.len() <= LOOKED_AT_WHOLE;
     let look = |range| T::within(source, range, Some(keep).filter(|_| !based.load(Relaxed)));
-    // Offset at the last check whether it is enough; checked again when a quarter more was read.
+    // Where `is_enough` was last asked; it is asked again when a quarter more was read.
     let mut asked = source.len();
     let mut data = SharedData::default();
     let from = backwards(source, look, |mut part: T, from| {
@@ -203,10 +206,10 @@ pub(crate) fn newest<T: Stretch>(source: &dyn Source, keep: &Keep, coverage: Cov
     Ok((T::joined(parts), from))
 }
 
-/// A source with lines of its own behind it, also where its last line was cut off.
+/// A source with lines appended, after a line break if its last line has none.
 ///
 /// # Errors
-/// What [`Source::read_at`] gives.
+/// Errors of [`Source::read_at`].
 pub(crate) fn appended(source: &dyn Source, lines: &str) -> Result<Vec<Piece>> {
     let len = source.len();
     let is_whole = len == 0 || source.bytes(len - 1..len)? == b"\n";

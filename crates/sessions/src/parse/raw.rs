@@ -1,5 +1,6 @@
-//! Views into JSON text as it stands: what is not looked at is not parsed, every value knows its place, and what is
-//! copied keeps its bytes. Texts come from [`history::json::mend`], so that places in them are places in the source.
+//! Views into raw JSON text: what is not needed is not parsed, every value knows its position, and what is
+//! copied keeps its bytes. Texts come from [`history::json::mend`], so that positions in them are positions
+//! in the source.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +12,7 @@ use serde_json::value::RawValue;
 
 use history::json;
 
-/// The fields of an object, in order, their values as they stand.
+/// The fields of an object, in order, with their values as raw JSON.
 #[derive(Debug, Clone)]
 pub struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
@@ -21,7 +22,7 @@ impl<'a> Fields<'a> {
         serde_json::from_str(text).ok()
     }
 
-    /// The JSON of a field, if it is there and not null. Of several of one name, the last counts, as in JavaScript.
+    /// The JSON of a field, if it is there and not null. Of duplicates the last counts, as in JavaScript.
     pub fn get(&self, key: &str) -> Option<&'a str> {
         self.0.iter().rev().find(|(name, _)| name == key).map(|(_, raw)| raw.get()).filter(|it| *it != "null")
     }
@@ -34,7 +35,7 @@ impl<'a> Fields<'a> {
         self.get(key).and_then(Fields::of)
     }
 
-    /// The elements of an array field, as they stand.
+    /// The elements of an array field, as raw JSON.
     pub fn list(&self, key: &str) -> Option<Vec<&'a str>> {
         self.get(key).and_then(list)
     }
@@ -49,7 +50,8 @@ impl<'a> Fields<'a> {
         self.0.iter().map(|(name, raw)| (&**name, raw.get()))
     }
 
-    /// The object again, with fields replaced in place (or added at the end) by the JSON given, or left out (`None`).
+    /// The object with fields replaced in place (or added at the end) by the given JSON, or left out
+    /// (`None`).
     pub fn with<T: AsRef<str>>(&self, changes: &[(&str, Option<T>)]) -> String {
         let mut out = String::from("{");
         let mut put = |name: &str, raw: &str| {
@@ -105,7 +107,7 @@ pub fn text(raw: &str) -> Option<String> {
     serde_json::from_str(raw).ok()
 }
 
-/// The elements of a JSON array, as they stand.
+/// The elements of a JSON array, as raw JSON.
 pub fn list(raw: &str) -> Option<Vec<&str>> {
     let list: Vec<&RawValue> = serde_json::from_str(raw).ok()?;
     Some(list.into_iter().map(RawValue::get).collect())
@@ -122,7 +124,7 @@ pub fn array<T: AsRef<str>>(items: &[T]) -> String {
     format!("[{}]", items.join(","))
 }
 
-/// Where `part`, a slice of `whole`, stands in it.
+/// The range of `part`, a slice of `whole`, in it.
 pub fn place(whole: &str, part: &str) -> Option<Range<usize>> {
     let at = (part.as_ptr() as usize).checked_sub(whole.as_ptr() as usize)?;
     (at + part.len() <= whole.len()).then(|| at..at + part.len())

@@ -1,7 +1,7 @@
-//! Where the values of a JSON text stand: spans, found without parsing what is in them.
+//! Finds the spans of the values in a JSON text, without parsing them.
 //!
 //! It walks text that may be cut off or broken, never recurses, and looks at each byte a bounded number of times.
-//! It does not say that a value is valid JSON: that is left to the parser of a span.
+//! It does not check that a value is valid JSON: that is left to the parser of its span.
 
 use std::ops::Range;
 
@@ -15,28 +15,29 @@ pub type Span = Range<usize>;
 pub(crate) struct Items {
     /// The complete elements, in order.
     pub(crate) spans: Vec<Span>,
-    /// Where the `]` stands; nothing if the text is cut or broken before it.
+    /// The position of the `]`; none if the text is cut or broken before it.
     pub(crate) close: Option<usize>,
-    /// Where the element starts that is cut or broken, if there is one.
+    /// The beginning of the element that is cut or broken, if there is one.
     pub(crate) broken: Option<usize>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FieldSpans {
-    /// Keys (unescaped) and where their values stand. A value that the text cuts off reaches to its end.
+    /// Keys (unescaped) and the spans of their values. A value that is cut off reaches to the end of the
+    /// text.
     pub(crate) fields: Vec<(String, Span)>,
-    /// Where the `}` stands; nothing if the text is cut or broken before it.
+    /// The position of the `}`; none if the text is cut or broken before it.
     pub(crate) close: Option<usize>,
 }
 
 impl FieldSpans {
-    /// Where the value of the last field of that name stands: of duplicates, a JSON parser takes the last.
+    /// The value of the last field of that name: of duplicates, a JSON parser takes the last.
     pub fn get(&self, key: &str) -> Option<Span> {
         self.fields.iter().rfind(|it| it.0 == key).map(|it| it.1.clone())
     }
 }
 
-/// The elements of the array whose `[` stands at `open`.
+/// The elements of the array whose `[` is at `open`.
 pub(crate) fn items(text: &str, open: usize) -> Items {
     let bytes = text.as_bytes();
     let mut out = Items::default();
@@ -68,7 +69,7 @@ pub(crate) fn items(text: &str, open: usize) -> Items {
     out
 }
 
-/// The fields of the object whose `{` stands at `open`.
+/// The fields of the object whose `{` is at `open`.
 pub(crate) fn fields(text: &str, open: usize) -> FieldSpans {
     let bytes = text.as_bytes();
     let mut out = FieldSpans::default();
@@ -100,12 +101,12 @@ pub(crate) fn fields(text: &str, open: usize) -> FieldSpans {
     }
 }
 
-/// Where the outermost value begins: behind a byte order mark and white space.
+/// Where the outermost value begins: after a byte order mark and white space.
 pub(crate) fn start(text: &str) -> usize {
     space(text.as_bytes(), if text.starts_with('\u{feff}') { 3 } else { 0 })
 }
 
-/// The first position from `at` that holds no JSON white space.
+/// The first position from `at` on that is not JSON white space.
 pub(crate) fn space(bytes: &[u8], mut at: usize) -> usize {
     while matches!(bytes.get(at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
         at += 1;
@@ -113,7 +114,7 @@ pub(crate) fn space(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Just after the value that starts at `at`; nothing if the text ends before it does or no value starts here.
+/// The end of the value that begins at `at`; none if the text ends before it does, or no value begins here.
 pub(crate) fn value_end(bytes: &[u8], mut at: usize) -> Option<usize> {
     match bytes.get(at)? {
         b'"' => return string_end(bytes, at),
@@ -121,7 +122,7 @@ pub(crate) fn value_end(bytes: &[u8], mut at: usize) -> Option<usize> {
         b',' | b'}' | b']' | b':' => return None,
         _ => {
             let rest = bytes.get(at..)?;
-            // A number or word that ends with the text may go on after it.
+            // A number or word at the end of the text may be cut off.
             let len =
                 rest.iter().position(|it| matches!(it, b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r'))?;
             return Some(at + len);
@@ -145,7 +146,7 @@ pub(crate) fn value_end(bytes: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// Just after the string that starts at `at`; nothing if the text ends before it does or no string starts here.
+/// The end of the string that begins at `at`; none if the text ends before it does, or no string begins here.
 pub(crate) fn string_end(bytes: &[u8], at: usize) -> Option<usize> {
     if bytes.get(at) != Some(&b'"') {
         return None;
@@ -160,7 +161,7 @@ pub(crate) fn string_end(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// How deep the arrays and objects of a JSON text lie in each other.
+/// How deep the arrays and objects of a JSON text are nested.
 pub(crate) fn depth(text: &str) -> usize {
     let bytes = text.as_bytes();
     let (mut at, mut depth, mut most) = (0, 0usize, 0);

@@ -1,4 +1,4 @@
-//! Texts of records: what stands for them, and what readers hold of them from one record to the next.
+//! The texts of records: how `keep` replaces them, and what readers reuse from one record to the next.
 
 use std::sync::Arc;
 
@@ -6,16 +6,16 @@ use crate::Keep;
 use crate::parse::cursor::Room;
 use history::{Part, Text};
 
-/// What stands for the texts of a record.
+/// How the texts of a record are replaced.
 #[derive(Clone, Copy)]
 pub struct Texts<'k> {
-    /// Without it, nothing is made of texts.
+    /// Without it, all texts become empty.
     pub keep: Option<&'k Keep<'k>>,
-    /// Where the record stands in the source.
+    /// The position of the record in the source.
     pub at: u64,
 }
 
-/// Leaves texts as they are.
+/// A `keep` that leaves texts as they are.
 pub const WHOLE: &Keep<'static> = &|_, _| None;
 
 impl Texts<'_> {
@@ -26,7 +26,7 @@ impl Texts<'_> {
         }
     }
 
-    /// The texts of a part that was made already.
+    /// Applies `keep` to the texts of a finished part.
     pub fn hold(self, part: &mut Part) {
         if let Some(keep) = self.keep {
             crate::hold(part, keep, self.at);
@@ -34,7 +34,7 @@ impl Texts<'_> {
     }
 }
 
-/// Room for a text that stands escaped; names of tools and ids of calls, which their outputs name too.
+/// A buffer for escaped texts, and the names of tools and ids of calls, which outputs repeat.
 #[derive(Default)]
 pub struct Scratch {
     pub room: Room,
@@ -42,19 +42,20 @@ pub struct Scratch {
     pub ids: Interner,
 }
 
-/// Short texts that are likely to come again soon, so that each is held once: names of tools, ids of calls.
+/// A cache of short texts that are likely to recur soon (names of tools, ids of calls), so that each is
+/// stored once.
 #[derive(Debug, Default)]
 pub struct Interner {
     held: [Option<Arc<str>>; RECENT],
-    /// Whose place the next new one takes.
+    /// The index for the next new text.
     next: usize,
 }
 
-/// More than there are tools in use, or calls that wait for their output.
+/// More than there are tools in use at a time, or calls without an output.
 const RECENT: usize = 16;
 
 impl Interner {
-    /// `text`, as the one that was there before if it was.
+    /// `text`, sharing an equal earlier one if that is still held.
     pub fn of(&mut self, text: &str) -> Arc<str> {
         if let Some(known) = self.held.iter().flatten().find(|it| ***it == *text) {
             return known.clone();

@@ -15,12 +15,12 @@ macro_rules! damages {
                 match self { $(Self::$variant => $name),* }
             }
 
-            /// What the agent or its API makes of it.
+            /// How the agent or its API fails on it.
             pub fn why(self) -> &'static str {
                 match self { $(Self::$variant => $why),* }
             }
 
-            /// What is done about it.
+            /// How the repair mends it.
             pub fn mend(self) -> &'static str {
                 match self { $(Self::$variant => $mend),* }
             }

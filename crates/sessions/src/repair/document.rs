@@ -1,4 +1,4 @@
-//! Sessions that are one JSON document: an end that is cut off, and messages in it that are no JSON.
+//! Sessions that are one JSON document: an end that is cut off, and messages that are no JSON.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::parse::document::{elements, member};
 use crate::{Record, Source, glimpse};
 use history::error::Result;
 
-/// Leaves a whole document with whole messages in it.
+/// Mends the document so that it is complete, and every message is JSON.
 pub(crate) fn document(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
     let bytes = source.whole()?;
     let text = encoded(Record { at: 0, len: source.len() }, &bytes, found);

@@ -1,4 +1,4 @@
-//! A source with edits in it, read as if they were made.
+//! A source with edits applied.
 
 use std::fmt;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::{Piece, Source};
 use history::error::{Error, ErrorKind, Result};
 
-/// A source as it reads with its edits made. Only what is new is held.
+/// A source as it reads with edits applied. Only new bytes are in memory.
 pub struct Mended<'a> {
     source: &'a dyn Source,
     pieces: Vec<Piece>,
@@ -37,8 +37,8 @@ impl<'a> Mended<'a> {
         Self { source, pieces, starts, len }
     }
 
-    /// With more edits: ranges of it as it reads now, and what takes their place. Of edits that overlap the first
-    /// counts.
+    /// Applies more edits: ranges of it as it reads now, and their replacements. Of edits that overlap the
+    /// first counts.
     pub(crate) fn edited(self, mut edits: Vec<(Range<u64>, Vec<u8>)>) -> Self {
         if edits.is_empty() {
             return self;
@@ -64,7 +64,7 @@ impl<'a> Mended<'a> {
         self.pieces
     }
 
-    /// Adds the pieces of a range; `from` is a piece that begins no later, and moves along.
+    /// Adds the pieces of a range. `from` is a piece that begins no later than the range, and advances.
     fn copy(&self, range: Range<u64>, from: &mut usize, out: &mut Vec<Piece>) {
         let mut at = range.start;
         while at < range.end {
@@ -88,7 +88,7 @@ impl<'a> Mended<'a> {
         }
     }
 
-    /// The place in the source of a byte of it; of a new one, where the source goes on.
+    /// The position in the source of the byte at `at`; for a new byte, where the source continues.
     pub(super) fn origin(&self, at: u64) -> u64 {
         let first = self.starts.partition_point(|it| *it <= at).saturating_sub(1);
         let mut inside = self.starts.get(first).map_or(0, |it| at - it);

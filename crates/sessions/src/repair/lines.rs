@@ -1,4 +1,4 @@
-//! Lines that are no records: cut, joined, torn or spoilt ones.
+//! Lines that are not records: cut, joined, torn or spoilt ones.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -14,14 +14,15 @@ use crate::{Record, Source, glimpse};
 use history::error::Result;
 use history::json;
 
-/// Beginnings of an object behind a fragment that are tried, and bytes of a line that are parsed for it.
+/// Limits for finding an object after a fragment: positions that are tried, and bytes of a line that are
+/// parsed.
 const TRIED: usize = 10_000;
 const PARSED: usize = 64 << 20;
 
-/// A broken line is held as long as this, in case the next one is its other half.
+/// Maximum bytes of a broken line that is held, in case the next one is its other half.
 const HALF: usize = 16 << 20;
 
-/// Leaves one whole JSON object on each line.
+/// Mends the file so that each line is one whole JSON object.
 pub(crate) fn lines(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
     if source.len() >= 3 && source.bytes(0..3)? == b"\xEF\xBB\xBF" {
         found.note(Damage::ByteOrderMark, 0, "the file begins with EF BB BF");
@@ -58,7 +59,7 @@ fn is_object(text: &str) -> bool {
     text.starts_with('{') && serde_json::from_str::<IgnoredAny>(text).is_ok()
 }
 
-/// White space between two halves of a string, as it stands in one.
+/// White space between two halves of a string, escaped as inside a string.
 fn escaped(between: &[u8]) -> String {
     between
         .iter()
@@ -71,7 +72,7 @@ fn escaped(between: &[u8]) -> String {
         .collect()
 }
 
-/// The text of a line; what is no text in it is mended, which moves nothing.
+/// The text of a line. Invalid bytes in it are noted, and mended without moving anything.
 pub(super) fn encoded<'a>(record: Record, bytes: &'a [u8], found: &mut Findings<'_>) -> Cow<'a, str> {
     let text = json::mend(bytes);
     if let Cow::Owned(new) = &text {
@@ -92,10 +93,10 @@ pub(super) fn encoded<'a>(record: Record, bytes: &'a [u8], found: &mut Findings<
     text
 }
 
-/// Takes from a line what is no whole object, and gives each object a line.
+/// Removes from a line what is not a whole object, and gives each object its own line.
 fn torn(source: &dyn Source, record: Record, text: &str, found: &mut Findings<'_>) -> Result<()> {
     let at = |range: Range<usize>| record.at + range.start as u64..record.at + range.end as u64;
-    // NUL bytes are no white space for JSON, but they stand between records.
+    // NUL bytes are not white space in JSON, but they occur between records.
     let blank = |it: char| it == '\0' || it.is_ascii_whitespace();
     let (mut from, mut whole, mut fragments, mut budget) = (0, Vec::new(), Vec::new(), PARSED);
     while from < text.len() {
@@ -152,15 +153,15 @@ fn torn(source: &dyn Source, record: Record, text: &str, found: &mut Findings<'_
     Ok(())
 }
 
-/// The length of the object with which a text begins, or the bytes after which it is clear that it does not.
+/// The length of the object that a text begins with, or the bytes after which it is clear that there is none.
 fn first_object(text: &str) -> Result<usize, usize> {
     let mut stream = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
     let first = stream.next().ok_or(0_usize)?.map_err(|it| it.column())?.get();
     if first.starts_with('{') { Ok(first.len()) } else { Err(first.len()) }
 }
 
-/// Where a whole object begins behind a fragment: one with which the line ends, or another one begins. `budget`: bytes
-/// that may still be parsed.
+/// Where a whole object begins after a fragment: one that ends the line, or that another one follows.
+/// `budget`: bytes that may still be parsed.
 fn next_object(text: &str, budget: &mut usize) -> Option<usize> {
     memmem::find_iter(text.as_bytes(), b"{\"").filter(|it| *it > 0).take(TRIED).find(|it| {
         let rest = &text[*it..];

@@ -1,4 +1,4 @@
-//! Images and documents that an API does not take.
+//! Images and documents that an API does not accept.
 //!
 //! Limits are those of the APIs' documentation and errors (November 2026).
 
@@ -7,14 +7,14 @@ use std::ops::Range;
 use super::{At, Damage, Findings};
 use crate::media::{image_size, image_type, is_base64, pdf_pages};
 
-/// What an API takes.
+/// What an API accepts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     /// Characters of base64 of an image.
     image: usize,
     /// Pixels of an image's longer side.
     side: u32,
-    /// The same where a request holds more than [`MANY`] images.
+    /// The same, if a request holds more than [`MANY`] images.
     side_of_many: u32,
     /// Characters of base64 of a PDF.
     pdf: usize,
@@ -22,9 +22,9 @@ pub(crate) struct Limits {
     /// Characters of base64 of all attachments of a request.
     request: usize,
     types: &'static [&'static str],
-    /// Whether it compares the declared type with the data.
+    /// Whether the API compares the declared type with the data.
     is_strict: bool,
-    /// Whether the attachment is judged without those beside it.
+    /// Whether the attachment is judged on its own, without the others.
     is_alone: bool,
 }
 
@@ -48,7 +48,7 @@ pub(crate) const ANTHROPIC: Limits = Limits {
     is_alone: false,
 };
 
-/// 50 MB a request (OpenAI, "Images and vision", "File inputs"); larger images are scaled down there.
+/// 50 MB per request (OpenAI, "Images and vision", "File inputs"); larger images are scaled down there.
 pub(crate) const OPENAI: Limits = Limits {
     image: 50 * MB,
     side: u32::MAX,
@@ -61,7 +61,8 @@ pub(crate) const OPENAI: Limits = Limits {
     is_alone: false,
 };
 
-/// 20 MB of inline data a request (Gemini API, "Image understanding"), 1,000 pages (Gemini API, "Document understanding").
+/// 20 MB of inline data per request (Gemini API, "Image understanding"), 1,000 pages ("Document
+/// understanding").
 pub(crate) const GEMINI: Limits = Limits {
     image: 20 * MB,
     side: u32::MAX,
@@ -75,15 +76,15 @@ pub(crate) const GEMINI: Limits = Limits {
 };
 
 impl Limits {
-    /// The same for an attachment that no later note can take the place of.
+    /// The same for an attachment that cannot be replaced by a note later.
     pub(crate) fn alone(&self) -> Self {
         Self { is_alone: true, ..*self }
     }
 }
 
-/// An attachment, by what of a record's text it is.
+/// An attachment, as slices of a record's text.
 pub(crate) struct Attachment<'a> {
-    /// All of it: what a note would take the place of.
+    /// All of it: what a note would replace.
     pub(crate) whole: &'a str,
     /// Where its type is declared, without quotes; the first one counts.
     pub(crate) types: &'a [&'a str],
@@ -91,7 +92,7 @@ pub(crate) struct Attachment<'a> {
     pub(crate) data: &'a str,
 }
 
-/// Attachments that an API takes, but perhaps not all of them together.
+/// Attachments that an API accepts one by one, but perhaps not all together.
 #[derive(Default)]
 pub(crate) struct Album {
     images: usize,
@@ -113,8 +114,8 @@ struct Seen {
 }
 
 impl Album {
-    /// Has an attachment declared as what it is; what is to take its place, if it cannot stay. `note` makes that of a
-    /// text.
+    /// Corrects the declared type of an attachment. Returns its replacement, made of a text by `note`, if it
+    /// cannot stay.
     pub(crate) fn judge(
         &mut self,
         at: &At<'_>,
@@ -173,7 +174,7 @@ impl Album {
         None
     }
 
-    /// Once all were seen: those that are too much together give way, the oldest first.
+    /// After all were judged: replaces those that are too much together, the oldest first.
     pub(crate) fn done(mut self, found: &mut Findings<'_>) {
         for it in self.seen {
             let Limits { side_of_many, request, .. } = it.limits;
@@ -197,7 +198,7 @@ fn noted(detail: &str, handle: &str) -> String {
     format!("[Attachment taken out by epitome repair: {detail}. Original: epitome recall {handle}]")
 }
 
-/// Base64, perhaps in lines.
+/// Whether a text is base64, possibly in several lines.
 fn is_data(text: &str) -> bool {
     !text.is_empty() && text.split(['\n', '\r']).all(|it| it.is_empty() || is_base64(it))
 }

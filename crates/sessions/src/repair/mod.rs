@@ -1,9 +1,10 @@
 //! What is wrong with a session, and the smallest edits that mend it.
 //!
-//! A session goes through the stages of its format, each over what the one before left: broken lines first, then the
-//! chain of records, then their content. A stage reads record by record and holds what it must know of the others
-//! (hashes of ids, open calls), never their texts; its edits are ranges of bytes. So a file of any size is mended in
-//! memory that grows with its number of records and of damages, and what is not damaged keeps its bytes.
+//! A session goes through the stages of its format, each on what the one before left: broken lines first,
+//! then the chain of records, then their content. A stage reads record by record and keeps what it must know
+//! of the others (hashes of ids, open calls), never their texts; its edits are byte ranges. So a file of any
+//! size is mended in memory that grows only with its number of records and damages, and what is not damaged
+//! keeps its bytes.
 
 mod damage;
 mod document;
@@ -26,13 +27,13 @@ pub(crate) use document::document;
 pub use edits::Mended;
 pub(crate) use lines::{lines, whole_line};
 
-/// Findings of one kind that are described one by one; the others are only counted.
+/// Maximum findings of one kind that are described; further ones are only counted.
 const DESCRIBED: u64 = 100;
 
-/// Looks through a whole session for one kind of thing.
+/// Searches a whole session for one kind of damage.
 pub(crate) type Stage = fn(&dyn Source, &mut Findings<'_>) -> Result<()>;
 
-/// The handle under which bytes are archived, for a note that stands in their place.
+/// Gives the handle under which bytes are archived, for a note that replaces them.
 pub type HandleOf<'a> = dyn Fn(&[u8]) -> String + 'a;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,15 +47,15 @@ pub struct Finding {
 /// What was found in a session, and how it is mended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repair {
-    /// In the order of the file.
+    /// In file order.
     pub findings: Vec<Finding>,
     /// How often each kind was found: not all are described in `findings`.
     pub counts: BTreeMap<Damage, u64>,
-    /// Where, in the source, stands what a note took the place of.
+    /// The ranges of the source that notes replace.
     pub taken: Vec<Range<u64>>,
     /// The session without damage.
     pieces: Vec<Piece>,
-    /// Whether that is something else than the session.
+    /// Whether `pieces` differ from the source.
     is_needed: bool,
 }
 
@@ -64,7 +65,7 @@ impl Repair {
         self.is_needed
     }
 
-    /// The session as it reads without damage: the same bytes where there is none.
+    /// The session without damage: the same bytes if there is none.
     pub fn mended<'a>(&self, source: &'a dyn Source) -> Mended<'a> {
         Mended::of(source, self.pieces.clone())
     }
@@ -88,10 +89,10 @@ impl Findings<'_> {
         }
     }
 
-    /// Puts `new` in the place of a range; before it, where that is empty.
+    /// Replaces a range by `new`; an empty range is a place to insert it.
     pub(crate) fn replace(&mut self, range: Range<u64>, new: impl Into<Vec<u8>>) {
         let new = new.into();
-        // Neighbouring removals are one: a file may be broken line after line.
+        // Adjacent removals are merged: a file may be broken line after line.
         match self.edits.last_mut() {
             Some((last, with)) if with.is_empty() && new.is_empty() && last.end == range.start => {
                 last.end = range.end;
@@ -100,14 +101,14 @@ impl Findings<'_> {
         }
     }
 
-    /// Gives a field another value, where the object has the field.
+    /// Sets a field that the object has; a missing one stays missing.
     pub(crate) fn set(&mut self, at: &At<'_>, object: &Fields<'_>, key: &str, new: impl Into<Vec<u8>>) {
         if let Some(raw) = object.get(key) {
             self.replace(at.range(raw), new);
         }
     }
 
-    /// Gives a field of the object that stands as `raw` another value; where it lacks the field, that is put first.
+    /// Sets a field of the object with the JSON `raw`; a missing one is added first.
     pub(crate) fn put(&mut self, at: &At<'_>, raw: &str, object: &Fields<'_>, key: &str, new: &str) {
         match object.iter().filter(|it| it.0 == key).last() {
             Some((_, old)) => self.replace(at.range(old), new),
@@ -118,7 +119,7 @@ impl Findings<'_> {
         }
     }
 
-    /// Takes elements out of a list; where none is left, `instead` stands there.
+    /// Removes elements from a list; if none is left, it gets `instead`.
     pub(crate) fn remove(
         &mut self,
         at: &At<'_>,
@@ -134,28 +135,28 @@ impl Findings<'_> {
         }
     }
 
-    /// The handle of data that a note takes the place of, which is to be archived.
+    /// The handle of data that a note replaces; this data is to be archived.
     pub(crate) fn take(&mut self, data: &str, range: Range<u64>) -> String {
         self.taken.push(range);
         (self.handle_of)(data.as_bytes())
     }
 }
 
-/// A record with its text, of which parts are named.
+/// A record with its text, to find the places of slices of that text.
 pub(crate) struct At<'a> {
     pub(crate) record: Record,
     pub(crate) whole: &'a str,
 }
 
 impl At<'_> {
-    /// Where a slice of the text stands in the source.
+    /// The range of a slice of the text in the source.
     pub(crate) fn range(&self, part: &str) -> Range<u64> {
         let at = place(self.whole, part).unwrap_or(0..0);
         self.record.at + at.start as u64..self.record.at + at.end as u64
     }
 }
 
-/// The hash of an id or text, for tables that hold no texts.
+/// The hash of an id or text, for tables that store no texts.
 pub(crate) fn hash(text: &[u8]) -> u64 {
     foldhash::fast::FixedState::default().hash_one(text)
 }
@@ -163,7 +164,7 @@ pub(crate) fn hash(text: &[u8]) -> u64 {
 /// Finds what is wrong with a session of this format, and mends it. `handle_of` gives the handles for notes.
 ///
 /// # Errors
-/// [`ErrorKind::Arguments`] for a format whose sessions are not repaired; what [`Source::read_at`] gives.
+/// [`ErrorKind::Arguments`] for a format whose sessions are not repaired; errors of [`Source::read_at`].
 pub fn repair(source: &dyn Source, format: Format, handle_of: &HandleOf<'_>) -> Result<Repair> {
     if format.0.repair.is_empty() {
         let what = format!("sessions of the format {} are not repaired", format.name());
@@ -194,7 +195,7 @@ pub fn repair(source: &dyn Source, format: Format, handle_of: &HandleOf<'_>) -> 
     Ok(Repair { findings: numbered(source, findings)?, counts, taken, pieces, is_needed })
 }
 
-/// Findings with the lines in which they stand; they are in the order of their places.
+/// Adds line numbers to findings, which are in order of position.
 fn numbered(source: &dyn Source, findings: Vec<(u64, Damage, String)>) -> Result<Vec<Finding>> {
     const BLOCK: u64 = 1 << 20;
     let (mut at, mut line, mut block, mut begin) = (0, 1, Vec::new(), 0);
@@ -215,25 +216,26 @@ fn numbered(source: &dyn Source, findings: Vec<(u64, Damage, String)>) -> Result
     Ok(out)
 }
 
-/// A tool's name with `_` for what an API does not take.
+/// A tool's name, with `_` for each character that an API does not accept.
 pub(crate) fn plain_name(name: &str, max: usize) -> String {
     let plain = |it: char| if it.is_ascii_alphanumeric() || it == '-' { it } else { '_' };
     let name: String = name.chars().map(plain).take(max).collect();
     if name.is_empty() { "tool".to_owned() } else { name }
 }
 
-/// Whether a signature or encrypted thought was cut or trimmed: what there is of it is no base64.
+/// Whether a signature or encrypted thought was damaged, so that it is not base64.
 pub(crate) fn is_spoilt(signature: &str) -> bool {
     !signature.is_empty() && !is_base64(signature)
 }
 
-/// The JSON of arguments as an object: the object that a string holds, or one that holds what they are.
+/// The JSON of arguments as an object: the object inside a string, or an object with the arguments as
+/// `value`.
 pub(crate) fn object_of(raw: &str) -> String {
     let inner = text(raw).filter(|it| Fields::of(it.trim()).is_some());
     inner.map_or_else(|| format!("{{\"value\":{raw}}}"), |it| it.trim().to_owned())
 }
 
-/// What a content says: a text, or the texts of a list of blocks.
+/// The text of a content: a string, or the texts of a list of blocks.
 pub(crate) fn plain_text(content: &str) -> String {
     let of_block = |raw: &str| text(raw).or_else(|| Fields::of(raw)?.text("text"));
     text(content).unwrap_or_else(|| {
@@ -242,16 +244,16 @@ pub(crate) fn plain_text(content: &str) -> String {
     })
 }
 
-/// A result whose call is not there, as a text.
+/// A result whose call is missing, as a text.
 pub(crate) fn orphan_text(said: &str) -> String {
     format!("[Result of a tool call that is not in this session]\n{said}")
 }
 
-/// What stands in the place of an empty text.
+/// Replaces an empty text.
 pub(crate) const EMPTY: &str = "(empty)";
 
-/// The tool of a call that is not there, though its result is.
+/// The tool of a call that is made for a result without one.
 pub(crate) const LOST_TOOL: &str = "unknown_tool";
 
-/// What a call without a result is answered.
+/// The answer to a call without a result.
 pub(crate) const NO_RESULT: &str = "[No result: the session was damaged or ended before the tool did.]";

@@ -1,4 +1,4 @@
-//! Calls and their results: which results have none, which calls, and which ids stand for two.
+//! Calls and their results: results without a call, calls without a result, and ids that are used twice.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -7,34 +7,35 @@ use foldhash::{HashMap as Table, HashMapExt as _};
 
 use super::hash;
 
-/// What is to be done with a result.
+/// What to do with a result.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ResultIs {
     Fine,
-    /// Its call got this id.
+    /// Its call got this new id.
     Renamed(String),
     Orphan,
-    /// Its call was answered before, by the same (`true`) or by something else.
+    /// Its call was answered before, by the same text (`true`) or by another.
     Second(bool),
 }
 
-/// The calls seen so far. `T`: what is needed to answer one for its tool.
+/// The calls seen so far. `T`: what is needed to answer a call in place of its tool.
 pub(crate) struct Pairs<T> {
     open: HashMap<Box<str>, (usize, T)>,
-    /// Hashes of the ids of calls that were answered, and of their results.
+    /// Hashes of the ids of answered calls, and of their results.
     answered: Table<u64, u64>,
-    /// Ids that a call got, by the one that its result still names.
+    /// The new ids of calls, by the old one that their results still have.
     renamed: HashMap<Box<str>, String>,
     suffixes: Suffixes,
     count: usize,
 }
 
-/// Numbers behind ids that stand for two, by the id: a search goes on where the one before it ended.
+/// The next numbers to append to ids that are used twice, by id: a search continues where the one before
+/// ended.
 #[derive(Default)]
 pub(crate) struct Suffixes(HashMap<Box<str>, u32>);
 
 impl Suffixes {
-    /// `base` with the first number from 2 on with which it is free.
+    /// `base` with the first number from 2 on that makes it free.
     pub(crate) fn free(&mut self, base: &str, mut is_free: impl FnMut(&str) -> bool) -> String {
         let number = self.0.entry(base.into()).or_insert(2);
         loop {
@@ -46,7 +47,7 @@ impl Suffixes {
         }
     }
 
-    /// Ids were given up: all searches begin again.
+    /// Ids were freed: all searches start again.
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
@@ -65,7 +66,7 @@ impl<T> Default for Pairs<T> {
 }
 
 impl<T> Pairs<T> {
-    /// A call; the id that it gets, if its own is another call's or not `plain`: the API does not take it.
+    /// Adds a call. Returns a new id if its own is taken, or not `plain`: then the API does not accept it.
     pub(crate) fn call(&mut self, id: &str, plain: impl Fn(&str) -> bool, it: T) -> Option<String> {
         self.count += 1;
         if !self.is_taken(id) && plain(id) {
@@ -89,7 +90,7 @@ impl<T> Pairs<T> {
         self.open.contains_key(id) || self.answered.contains_key(&hash(id.as_bytes()))
     }
 
-    /// An id like this one that no call has.
+    /// An id derived from this one that no call has.
     pub(crate) fn another(&mut self, id: &str) -> String {
         let Self { open, answered, suffixes, .. } = self;
         suffixes.free(&format!("{id}_"), |it| {
@@ -97,12 +98,12 @@ impl<T> Pairs<T> {
         })
     }
 
-    /// A call of this id was made for a result.
+    /// Notes that a call with this id was made for a result.
     pub(crate) fn answered(&mut self, id: &str) {
         self.answered.insert(hash(id.as_bytes()), 0);
     }
 
-    /// A result for `id`; `text` is what it says.
+    /// Judges a result for `id` with this text.
     pub(crate) fn result(&mut self, id: &str, text: &str) -> ResultIs {
         let new = self.renamed.get(id).cloned();
         let name = new.as_deref().unwrap_or(id);
@@ -124,13 +125,13 @@ impl<T> Pairs<T> {
         all.into_iter().map(|(_, id, it)| (id, it)).collect()
     }
 
-    /// Takes back the open calls for which `is` holds.
+    /// Forgets the open calls for which `is` holds.
     pub(crate) fn forget(&mut self, is: impl Fn(&T) -> bool) {
         self.open.retain(|_, (_, it)| !is(it));
     }
 }
 
-/// A list without some of its elements: the stretches that go, commas among them. Nothing if all go.
+/// The ranges to remove from a list, including commas, so that the elements `gone` go. None if all go.
 pub(super) fn removals(elements: &[Range<u64>], gone: &BTreeSet<usize>) -> Option<Vec<Range<u64>>> {
     let last = (0..elements.len()).rev().find(|it| !gone.contains(it))?;
     let mut out = Vec::new();

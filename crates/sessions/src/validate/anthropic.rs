@@ -1,7 +1,7 @@
 //! The rules of Anthropic Messages.
 //!
-//! The API joins neighbours of one role into one turn ("consecutive `user` or `assistant` turns … will be combined",
-//! Messages reference), so the rules are about turns.
+//! The API merges consecutive messages of one role ("consecutive `user` or `assistant` turns … will be
+//! combined", Messages reference), so the rules are about turns.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -11,14 +11,14 @@ use super::{Violations, short};
 use crate::media::is_base64;
 use crate::wire::{is_plain, string};
 
-/// Neighbouring messages of one role.
+/// Consecutive messages of one role.
 struct Turn<'a> {
     assistant: bool,
     start: usize,
     blocks: Vec<Block<'a>>,
 }
 
-/// A block and the number of its message. Content that is a plain text is a text block.
+/// A block and the index of its message. Content that is a string counts as a text block.
 struct Block<'a> {
     message: usize,
     kind: &'a str,
@@ -88,7 +88,7 @@ fn turns<'a>(elements: &'a [Value], found: &mut Violations) -> Vec<Turn<'a>> {
     turns
 }
 
-/// What a block must be by itself.
+/// Checks a block by itself.
 fn shape(block: &Block<'_>, assistant: bool, found: &mut Violations) {
     let Block { message, kind, value } = *block;
     let text_of = |it: &Value| it.as_str().unwrap_or_else(|| string(value, "text")).to_string();
@@ -121,7 +121,7 @@ fn shape(block: &Block<'_>, assistant: bool, found: &mut Violations) {
             });
             result_content(value.get("content"), message, found);
         }
-        // Thinking comes back as it was signed (documentation, "Extended thinking").
+        // Thinking must come back as it was signed (documentation, "Extended thinking").
         "thinking" => {
             let signed =
                 !string(value, "signature").is_empty() && value.get("thinking").is_some_and(Value::is_string);
@@ -165,7 +165,8 @@ fn result_content(content: Option<&Value>, message: usize, found: &mut Violation
     }
 }
 
-/// Images are JPEG, PNG, GIF or WebP, documents PDF or text, whole or by address (documentation, "Vision", "PDF").
+/// Images are JPEG, PNG, GIF or WebP, documents PDF or text, whole or by URL (documentation, "Vision",
+/// "PDF").
 fn media(kind: &str, value: &Value, assistant: bool, message: usize, found: &mut Violations) {
     let source = value.get("source").unwrap_or(&Value::Null);
     let mime = string(source, "media_type");
@@ -186,7 +187,7 @@ fn media(kind: &str, value: &Value, assistant: bool, message: usize, found: &mut
     });
 }
 
-/// What holds within a turn of the assistant.
+/// Checks a turn of the assistant.
 fn assistant(turn: &Turn<'_>, last: bool, found: &mut Violations) {
     // "The final block in an assistant message cannot be `thinking`" (API error; only of the last message).
     if let Some(block) = turn.blocks.last().filter(|_| last) {
@@ -195,12 +196,12 @@ fn assistant(turn: &Turn<'_>, last: bool, found: &mut Violations) {
             "expected something after thinking, found the end".into()
         });
     }
-    // A compaction stands first (documentation, "Compaction": what is before it in the request is ignored).
+    // A compaction comes first (documentation, "Compaction": what is before it in the request is ignored).
     for block in turn.blocks.iter().skip(1).filter(|it| it.kind == "compaction") {
         let what = "expected a compaction block first in its turn, found it after other blocks";
         found.add("anthropic/compaction-first", block.message, what);
     }
-    // A server tool's use and result stand together (documentation, "Web search").
+    // A server tool's use and result are in one turn (documentation, "Web search").
     let mut open: BTreeMap<&str, usize> = BTreeMap::new();
     for block in &turn.blocks {
         if matches!(block.kind, "server_tool_use" | "mcp_tool_use") {
@@ -235,8 +236,8 @@ fn answered(turn: &Turn<'_>, next: Option<&Turn<'_>>, ends: bool, found: &mut Vi
     }
 }
 
-/// Every result has its call in the turn before ("unexpected `tool_use_id` found in `tool_result` blocks", API
-/// error), once, and the results stand before anything else (documentation, "Tool use").
+/// Every result has its call in the turn before ("unexpected `tool_use_id` found in `tool_result` blocks",
+/// API error), once, and the results come before anything else (documentation, "Tool use").
 fn results(turn: &Turn<'_>, before: Option<&Turn<'_>>, found: &mut Violations) {
     let calls =
         before.map(|it| it.blocks.as_slice()).unwrap_or_default().iter().filter(|it| it.kind == "tool_use");
@@ -393,7 +394,8 @@ mod tests {
                     format!(r#"[{CALL},{{"role":"user","content":"no"}}]"#),
                     format!("[{CALL}]"),
                 ),
-                // A block of another type that names the call is no answer to it, in the middle or at the end.
+                // A block of another type that names the call does not answer it, in the middle or at the
+                // end.
                 (
                     "anthropic/result-follows-call",
                     after_call(&ANSWER.replace("tool_result", "x_result")),

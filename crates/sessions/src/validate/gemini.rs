@@ -45,10 +45,10 @@ fn response(part: &Value) -> Option<&Value> {
     either(part, "functionResponse", "function_response")
 }
 
-/// What a part must be by itself.
+/// Checks a part by itself.
 fn part(part: &Value, model: bool, content: usize, found: &mut Violations) {
     let signed = either(part, "thoughtSignature", "thought_signature");
-    // The signature comes back as it was given (documentation, "Thought signatures").
+    // The signature must come back as it was given (documentation, "Thought signatures").
     let holds = signed.is_none_or(|it| it.as_str().is_some_and(|it| !it.is_empty()));
     found.unless(holds, "gemini/signature", content, || {
         "expected a thought signature as text, found another value".into()
@@ -76,7 +76,7 @@ fn part(part: &Value, model: bool, content: usize, found: &mut Violations) {
         // that carry a signature.
         let fits = it.as_str().is_some_and(|it| !it.is_empty()) || signed.is_some();
         found.unless(fits, "gemini/empty-text", content, || "expected text, found an empty text part".into());
-        // A thought without its signature is somebody's text passed off as the model's thinking.
+        // A thought without its signature may be anybody's text passed off as the model's thinking.
         let thought = part.get("thought").and_then(Value::as_bool).unwrap_or(false);
         found.unless(!thought || (model && signed.is_some()), "gemini/thought-signed", content, || {
             "expected a thought of the model with its signature, found it without".into()
@@ -111,7 +111,7 @@ fn named(value: &Value, content: usize, found: &mut Violations) {
     });
 }
 
-/// What holds between neighbours.
+/// Checks a content together with its neighbors.
 fn turn(element: &Value, before: Option<&Value>, after: &[Value], content: usize, found: &mut Violations) {
     let calls: Vec<&Value> = parts(element).iter().filter_map(call).collect();
     if !calls.is_empty() {

@@ -1,8 +1,8 @@
 //! Whether an API would accept an array of messages, judged on the bytes alone.
 //!
-//! It shares no code with what reads and writes, and never sees a history: what is wrong there must not be wrong
-//! here in the same way. Each rule has a name, a source and a test that breaks it. An array may end with calls
-//! that are not answered yet: the caller is about to.
+//! It shares no code with readers and writers, and never sees a history, so that it does not repeat their
+//! mistakes. Each rule has a name, a source and a test that breaks it. An array may end with unanswered
+//! calls: the caller is about to answer them.
 
 mod anthropic;
 mod gemini;
@@ -16,10 +16,10 @@ use super::{Format, Violation};
 use crate::media::is_base64;
 use history::json;
 
-/// What breaks the rules of `api` in a JSON array of messages, bare or in an object as `messages`, `input`,
-/// `contents` or `history`, in the order of the messages. Nothing means that the API accepts it.
+/// The violations of the rules of `api` in a JSON array of messages, bare or in an object as `messages`,
+/// `input`, `contents` or `history`, in the order of the messages. If there are none, the API accepts it.
 ///
-/// Of a session format the rules of its agent's API count.
+/// For a session format, the rules of its agent's API are checked.
 pub fn check(api: Format, bytes: &[u8]) -> Vec<Violation> {
     let judge = match api.0.api {
         Api::Anthropic => anthropic::check,
@@ -62,7 +62,7 @@ impl Violations {
     }
 }
 
-/// A text cut to what fits into a sentence.
+/// A text, cut and quoted for a sentence.
 fn short(text: &str) -> String {
     let shown: String = text.chars().take(60).collect();
     format!("{shown:?}")
@@ -73,7 +73,7 @@ fn is_object(text: &str) -> bool {
     text.trim_start().starts_with('{') && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
 
-/// Whether this is an address or whole base64 data in a data URL.
+/// Whether a text is a URL, or a data URL with whole base64 data.
 fn is_address(text: &str) -> bool {
     match text.strip_prefix("data:") {
         Some(it) => {
@@ -87,7 +87,7 @@ fn is_address(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Rules with a document that breaks each, and one that is like it and does not break it.
+    /// For each rule, a document that breaks it, and a similar one that does not.
     pub(super) fn judge(api: Format, cases: &[(&str, String, String)]) {
         for (rule, bad, good) in cases {
             let found = check(api, bad.as_bytes());

@@ -9,7 +9,8 @@ use crate::media::is_base64;
 use crate::wire::{is_plain, string};
 
 pub(super) fn check(elements: &[Value], _body: Option<&Map<String, Value>>, found: &mut Violations) {
-    // The calls of the last assistant message, and those of them that are not answered yet.
+    // The calls of the last assistant message, those that are not answered yet, and the index of that
+    // message.
     let (mut calls, mut open, mut asked): (HashSet<&str>, HashSet<&str>, usize) = Default::default();
     for (message, element) in elements.iter().enumerate() {
         let role = string(element, "role");
@@ -95,7 +96,7 @@ fn tool_call(call: &Value, message: usize, found: &mut Violations) {
     found.unless(is_plain(name, 64), "openai-chat/tool-name", message, || {
         format!("expected a tool name of 1 to 64 letters, digits, _ and -, found {}", short(name))
     });
-    // The API takes any string; servers that speak it parse the arguments (vLLM, Mistral).
+    // The API accepts any string; other servers with this API parse the arguments (vLLM, Mistral).
     let input = what.get(key).and_then(Value::as_str);
     let fits = input.is_some_and(|it| key == "input" || is_object(it));
     found.unless(fits, "openai-chat/arguments", message, || {
@@ -117,7 +118,7 @@ fn result(element: &Value, message: usize, found: &mut Violations) {
     });
 }
 
-/// Texts for all, attachments for users (API reference, `ChatCompletion…MessageParam`).
+/// Texts for all roles, attachments for users (API reference, `ChatCompletion…MessageParam`).
 fn content(element: &Value, role: &str, message: usize, found: &mut Violations) {
     let parts = match element.get("content") {
         Some(Value::String(_)) => return,

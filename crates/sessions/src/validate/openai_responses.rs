@@ -17,7 +17,8 @@ struct Call<'a> {
 
 pub(super) fn check(elements: &[Value], _body: Option<&Map<String, Value>>, found: &mut Violations) {
     let mut calls: HashMap<&str, Call<'_>> = HashMap::new();
-    // Where the last turn begins, with a message of another role or after an output: only calls in it may be waiting.
+    // Where the last turn begins, with a message of another role or after an output: only its calls may be
+    // unanswered.
     let (mut turn, mut after_output) = (0, false);
     for (item, element) in elements.iter().enumerate() {
         let kind = match string(element, "type") {
@@ -33,7 +34,7 @@ pub(super) fn check(elements: &[Value], _body: Option<&Map<String, Value>>, foun
             "" => found.add("openai-responses/item", item, "expected an item with a type, found none"),
             _ => {}
         }
-        // Server tools answer themselves, without a `call_id`.
+        // Server tools answer their own calls, without a `call_id`.
         let server = id.is_empty() && !matches!(kind, "function_call_output" | "custom_tool_call_output");
         let is_output = kind.ends_with("_output") && !server;
         if is_output {

@@ -1,4 +1,4 @@
-//! Anthropic Messages: `role` and `content`, a text or typed blocks; results stand in user messages.
+//! Anthropic Messages: `role` and `content`, a string or typed blocks; results are in user messages.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use crate::parse::spans::Span;
 use history::json;
 use history::{Call, Media, MediaKind, Message, Output, Part, Reasoning, Role};
 
-/// The role and parts of one element; nothing if it is not a message.
+/// The role and parts of one element; none if it is not a message.
 pub(super) fn read(value: &Value) -> Option<(Role, Vec<Part>)> {
     let role = match value.get("role")?.as_str()? {
         "user" => Role::User,
@@ -55,7 +55,7 @@ fn result(value: &Value) -> Output {
     }
 }
 
-/// Images and documents whose data or address is in the block; others (files by id, plain text) stay opaque.
+/// Images and documents whose data or URL is in the block; others (files by id, plain text) stay opaque.
 fn attachment(value: &Value) -> Option<Media> {
     let kind = match string(value, "type") {
         "image" => MediaKind::Image,
@@ -70,7 +70,7 @@ fn attachment(value: &Value) -> Option<Media> {
     }
 }
 
-/// Where the outputs of an element stand, in the order in which [`read`] gives them.
+/// The places of an element's outputs, in the order in which [`read`] gives them.
 pub(super) fn spots(element: &str) -> Vec<Spot> {
     let is_result = |it: &Span| {
         let kind = document::find(element, it.clone(), &["type"]);
@@ -92,7 +92,7 @@ pub(super) fn element(message: &Message) -> String {
     format!("{{\"role\":\"{role}\",\"content\":{content}}}")
 }
 
-/// A part as a block; nothing for thinking that is not signed.
+/// A part as a block; none for unsigned thinking.
 pub(crate) fn sent(part: &Part) -> Option<String> {
     let block = match part {
         Part::Text(it) => text_block(it.as_str()),
@@ -136,8 +136,8 @@ fn media_block(media: &Media) -> Value {
     json!({ "type": kind, "source": source })
 }
 
-/// Whether the API takes an attachment, in a message or in a result: JPEG, PNG, GIF, WebP and PDF, as data or by
-/// address (Anthropic documentation, "Vision" and "PDF support").
+/// Whether the API accepts an attachment, in a message or in a result: JPEG, PNG, GIF, WebP and PDF, as data
+/// or by URL (Anthropic documentation, "Vision" and "PDF support").
 pub(super) fn takes(media: &Media) -> bool {
     let known = match media.kind {
         MediaKind::Image => matches!(&*media.mime, "image/jpeg" | "image/png" | "image/gif" | "image/webp"),

@@ -1,4 +1,4 @@
-//! Any history → messages that an API accepts: what its rules ask for is done here, once for all four.
+//! Turns any history into messages that an API accepts: the rules of all four are applied here.
 //!
 //! The rules (structural rules as each API enforces them; [`crate::validate`] names them one by one):
 //! calls are answered at once, all of a batch before anything else; a result has its call; ids are unique and of the
@@ -11,15 +11,15 @@ use super::{Api, opaques};
 use crate::media::is_base64;
 use history::{Call, Kind, Media, Message, Output, Part, Role, Text};
 
-/// Stands where a call was never answered but the conversation went on.
+/// The result of a call that was never answered although the conversation went on.
 const NO_RESULT: &str = "[no result recorded]";
-/// Opens a history whose first message is not the user's, for APIs that want one.
+/// The first message of a history that does not begin with the user's, for APIs that require one.
 const OPENING: &str = "[The conversation starts here.]";
-/// What the assistant says between a summary and the next words of the user, where roles must alternate. Without it
-/// both would be one message, and the user's words could not be told from the summary again.
+/// What the assistant says between a summary and the next words of the user, where roles must alternate.
+/// Without it both would be one message, in which the user's words could not be told from the summary again.
 pub(super) const ACK: &str = "Understood.";
 
-/// What an API asks of ids, names and roles.
+/// What an API requires of ids, names and roles.
 struct Rules {
     /// Roles alternate, the first is the user's, and there is no system role.
     alternates: bool,
@@ -36,8 +36,8 @@ fn rules(api: Api) -> Rules {
     let rules =
         Rules { alternates: false, id_max: 64, id_plain: false, name_max: 64, name_starts_plain: false };
     match api {
-        // `^[a-zA-Z0-9_-]+$` for ids is in the API's own error; names in its reference ("Tool use"). No longest id is
-        // documented, nor for Gemini; 128 is ours.
+        // `^[a-zA-Z0-9_-]+$` for ids is in the API's own error; names in its reference ("Tool use"). A
+        // maximum length of ids is not documented, here or for Gemini; 128 is ours.
         Api::Anthropic => Rules { alternates: true, id_max: 128, id_plain: true, name_max: 128, ..rules },
         // "Expected a string with maximum length 40" (and 64 for names) in the API's own errors.
         Api::OpenAiChat => Rules { id_max: 40, ..rules },
@@ -88,7 +88,7 @@ impl Losses {
     }
 }
 
-/// A call as it will be written, and where its output stands.
+/// A call as it will be written, and the place of its output: (message, part).
 struct Planned {
     id: Arc<str>,
     name: Arc<str>,
@@ -101,12 +101,12 @@ struct Decisions {
     calls: Vec<Planned>,
     /// Outputs that have a call: (message, part).
     answers: HashSet<(usize, usize)>,
-    /// Opaque blocks that stay out: (message, part).
+    /// Opaque blocks that are left out: (message, part).
     dropped: HashSet<(usize, usize)>,
 }
 
-/// The messages as `api` accepts them, and a sentence for each kind of loss. `native` is the API that signed the
-/// thinking in them, where it is known.
+/// The messages in a form that `api` accepts, and a sentence for each kind of loss. `native` is the API that
+/// signed the thinking in them, if known.
 pub(super) fn fit(messages: &[Message], api: Api, native: Option<Api>) -> (Vec<Message>, Vec<String>) {
     let rules = rules(api);
     let mut losses = Losses::default();
@@ -138,7 +138,7 @@ fn decide(messages: &[Message], api: Api, rules: &Rules, losses: &mut Losses) ->
     let (dropped, mut used) = opaques::dropped(messages, api);
     let mut decisions = Decisions { calls: vec![], answers: HashSet::new(), dropped };
     let mut counters = HashMap::new();
-    // Open calls of an id with the batch they belong to: an id that comes back in a later batch names the later call.
+    // The open calls of each id, with their batches: an id that recurs in a later batch means the later call.
     let mut open: HashMap<&str, VecDeque<(usize, usize)>> = HashMap::new();
     let mut batch = 0usize;
     for (number, message) in messages.iter().enumerate() {
@@ -180,13 +180,13 @@ struct Fitted<'a> {
     decisions: &'a Decisions,
     messages: &'a [Message],
     out: Vec<Message>,
-    /// Calls of the assistant's turn that is being made, as numbers into [`Decisions::calls`].
+    /// The calls of the assistant turn under construction, as indices into [`Decisions::calls`].
     batch: Vec<usize>,
-    /// An output of this batch has been met: what the assistant says next is a new turn.
+    /// Whether an output of this batch was met: then what the assistant says next is a new turn.
     answered: bool,
-    /// Number of the next call in it.
+    /// The index of the next call in [`Decisions::calls`].
     next_call: usize,
-    /// The message that the last part came from.
+    /// The index of the message that the last part came from.
     source: Option<usize>,
     losses: Losses,
 }
@@ -199,7 +199,7 @@ impl Fitted<'_> {
                 let planned = self.decisions.calls.get(self.next_call);
                 let Some(planned) = planned else { return };
                 let (id, name) = (planned.id.clone(), planned.name.clone());
-                // Only Responses has calls with text.
+                // Only Responses has calls with free text.
                 let freeform = call.freeform && self.api == Api::OpenAiResponses;
                 self.losses.inputs += usize::from(!freeform && !super::is_object(call));
                 let ours = self.native == Some(self.api);
@@ -211,7 +211,7 @@ impl Fitted<'_> {
             }
             Part::Output(output) => {
                 if self.decisions.answers.contains(&(number, index)) {
-                    // Of an earlier batch, it has been moved up there and ends nothing here.
+                    // An output of an earlier batch was already moved up to its call, and ends nothing here.
                     self.answered |= !self.batch.is_empty();
                     return;
                 }
@@ -224,7 +224,7 @@ impl Fitted<'_> {
                 }
             }
             Part::Text(text) if text.as_str().trim().is_empty() => {}
-            // What another agent of Codex sent goes as the item that it is, words and all.
+            // A message from another agent of Codex is sent as its opaque item, which has the texts too.
             Part::Text(_) if self.api == Api::OpenAiResponses && is_from_agent(message) => {}
             Part::Text(_) => self.said(new_source, message, part.clone()),
             Part::Media(media) => {
@@ -240,7 +240,7 @@ impl Fitted<'_> {
                 }
             }
             Part::Opaque(opaque) => {
-                // A compaction stands first in its turn (Anthropic documentation, "Compaction").
+                // A compaction must be first in its turn (Anthropic documentation, "Compaction").
                 let late = *opaque.kind == *"compaction"
                     && self.api == Api::Anthropic
                     && !self.answered
@@ -266,7 +266,8 @@ impl Fitted<'_> {
         }
     }
 
-    /// Adds to what the assistant says. One turn of its is one message where roles alternate and while calls are open.
+    /// Adds to what the assistant says. Its turn is one message if roles alternate, and as long as calls are
+    /// open.
     fn assistant(&mut self, new_source: bool, kind: Kind, part: Part) {
         if self.answered {
             self.close(true);
@@ -303,7 +304,8 @@ impl Fitted<'_> {
         }
     }
 
-    /// Adds an output that we do not look into. Like ours it ends what the assistant says, but leaves its calls open.
+    /// Adds an opaque output. Like any output it ends what the assistant says, but it leaves our open calls
+    /// open.
     fn opaque_output(&mut self, part: Part) {
         self.drop_thoughts();
         match self.out.last_mut() {
@@ -313,7 +315,7 @@ impl Fitted<'_> {
         self.answered |= !self.batch.is_empty();
     }
 
-    /// Takes out thinking that leads to nothing.
+    /// Removes thinking at the end, which leads to nothing.
     fn drop_thoughts(&mut self) {
         while let Some(last) = self.out.last_mut()
             && last.role == Role::Assistant
@@ -328,14 +330,14 @@ impl Fitted<'_> {
         }
     }
 
-    /// Ends the assistant's turn: thinking that leads to nothing goes, and its calls are answered. If nothing follows,
+    /// Ends the assistant's turn: removes thinking at its end, and answers its calls. If nothing follows,
     /// calls may stay open: the caller is about to answer them.
     fn close(&mut self, more_follows: bool) {
         self.drop_thoughts();
         self.answered = false;
         let batch = std::mem::take(&mut self.batch);
         let has_answer = |it: &usize| self.decisions.calls.get(*it).is_some_and(|it| it.answer.is_some());
-        // Gemini counts: its responses come all at once or not at all.
+        // Gemini counts responses: all of a batch must be there, or none.
         let all = more_follows || (self.api == Api::Gemini && batch.iter().any(has_answer));
         let mut results = vec![];
         for number in batch {
@@ -359,7 +361,7 @@ impl Fitted<'_> {
     fn output(&mut self, found: &Output, call: &Planned) -> Output {
         let mut lines = vec![];
         let mut media = vec![];
-        // Only the chat API has results without attachments.
+        // Only the chat API takes no attachments in results.
         for it in &found.media {
             match self.attachment(it, self.api != Api::OpenAiChat) {
                 Part::Media(it) => media.push(it),
@@ -382,7 +384,7 @@ impl Fitted<'_> {
         }
     }
 
-    /// The attachment itself where the API takes it, else a line that says what it was.
+    /// The attachment itself if the API accepts it, else a line that describes it.
     fn attachment(&mut self, media: &Media, here: bool) -> Part {
         if here && whole(media) && self.api.takes(media) {
             return Part::Media(media.clone());
@@ -404,12 +406,12 @@ fn is_thought(part: &Part) -> bool {
     }
 }
 
-/// Whether the data is base64 or an address rather than a rest of one.
+/// Whether the data is whole base64 or a URL, not a fragment.
 fn whole(media: &Media) -> bool {
     media.data.contains(':') || is_base64(&media.data)
 }
 
-/// `[image image/png, 120 kB, left out]`: what stands for an attachment.
+/// `[image image/png, 120 kB, left out]`: the replacement of an attachment.
 fn stub(media: &Media) -> String {
     use history::MediaKind;
     let kind = match media.kind {
@@ -427,7 +429,7 @@ fn stub(media: &Media) -> String {
     format!("[{kind}{mime}, {size}, left out]")
 }
 
-/// `id` in the API's form, and unlike all ids before it.
+/// `id` in the API's form, and different from all ids before it.
 fn unique(
     id: &str,
     rules: &Rules,
@@ -441,7 +443,7 @@ fn unique(
         base.push_str("call");
     }
     if base.chars().count() > rules.id_max {
-        // Room for a number: ids that differ only in what is cut off must not meet.
+        // Room for a number: ids that differ only in what is cut off must stay different.
         base = base.chars().take(rules.id_max - 8).collect();
     }
     let mut out: Arc<str> = base.as_str().into();
@@ -470,7 +472,7 @@ fn tool_name(name: &str, rules: &Rules) -> Arc<str> {
     out.into()
 }
 
-/// Ids of the calls in messages of ours that take text, for writing their outputs.
+/// The ids of the calls in messages of ours that take free text, for writing their outputs.
 pub(crate) fn freeform_ids(messages: &[Message]) -> BTreeSet<Arc<str>> {
     messages.iter().flat_map(Message::calls).filter(|it| it.freeform).map(|it| it.id.clone()).collect()
 }

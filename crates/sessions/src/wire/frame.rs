@@ -1,4 +1,4 @@
-//! The outside of a document: where its array of messages stands, and what a request body says besides.
+//! The frame of a document: the position of its array of messages, and the other fields of a request body.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use crate::{Note, Source, glimpse};
 use history::error::{Error, ErrorKind, Result};
 use history::{Meta, json};
 
-/// Keys under which an object holds its messages, in the order in which they are looked for.
+/// Keys under which an object holds its messages, in the order in which they are tried.
 pub(super) const KEYS: [&str; 4] = ["messages", "input", "contents", "history"];
 
-/// The outside of a document.
+/// What is around the array of messages.
 pub(super) struct Frame {
     /// The fields of the object around the array; none if it is bare.
     pub(super) fields: Vec<(String, Span)>,
-    /// The array's key (empty if it is bare) and where its `[` stands.
+    /// The array's key (empty if it is bare) and the position of its `[`.
     pub(super) array: Option<(String, usize)>,
 }
 
-/// Finds the array of messages; nothing if the text starts neither an array nor an object.
+/// Finds the array of messages; none if the text begins neither an array nor an object.
 fn frame(text: &str) -> Option<Frame> {
     let start = spans::start(text);
     match text.as_bytes().get(start)? {
@@ -58,7 +58,7 @@ pub(super) fn array(source: &dyn Source, text: &str) -> Result<(Frame, Items)> {
     Ok((frame, items))
 }
 
-/// Notes on what of the document could not be read.
+/// Notes on parts of the document that could not be read.
 pub(super) fn frame_notes(frame: &Frame, items: &Items, text: &str) -> Vec<Note> {
     let line = items.spans.len() as u64 + 1;
     let what = match (items.close, items.broken) {
@@ -81,7 +81,7 @@ pub(super) fn frame_notes(frame: &Frame, items: &Items, text: &str) -> Vec<Note>
     vec![Note { line, what }]
 }
 
-/// What a request body says besides its messages.
+/// The other fields of a request body.
 pub(super) fn meta(frame: &Frame, text: &str, notes: &mut Vec<Note>) -> Meta {
     let mut meta = Meta::default();
     for (key, span) in &frame.fields {

@@ -1,4 +1,5 @@
-//! Gemini contents: `role` user or model and `parts`; results are `functionResponse` parts in a user content.
+//! Gemini contents: `role` user or model, and `parts`; results are `functionResponse` parts in a user
+//! content.
 
 use std::sync::Arc;
 
@@ -12,7 +13,8 @@ use crate::parse::raw::{array, quoted};
 use history::json;
 use history::{Call, Media, MediaKind, Message, Output, Part, Reasoning, Role};
 
-/// The role and parts of one element; nothing if it is not a content. Calls need no id here: `number` names them.
+/// The role and parts of one element; none if it is not a content. Calls without an id get one made of
+/// `number`.
 pub(super) fn read(value: &Value, number: usize, ids: &mut Ids) -> Option<(Role, Vec<Part>)> {
     let found = value.get("parts")?.as_array()?;
     let role = match string(value, "role") {
@@ -79,7 +81,7 @@ pub(crate) fn is_name(name: &str) -> bool {
         && name.bytes().all(|it| it.is_ascii_alphanumeric() || matches!(it, b'_' | b'-' | b'.' | b':'))
 }
 
-/// The field under its JSON name or its protocol name; the API takes both.
+/// A field by its JSON name or its protocol buffer name; the API accepts both.
 pub(crate) fn either<'a>(value: &'a Value, camel: &str, snake: &str) -> Option<&'a Value> {
     value.get(camel).or_else(|| value.get(snake))
 }
@@ -96,7 +98,7 @@ fn result(value: &Value, number: usize, index: usize, ids: &mut Ids) -> Output {
     };
     let response = value.get("response").unwrap_or(&Value::Null);
     let error = response.get("error").filter(|it| !it.is_null());
-    // The documented keys are `output` and `error`; `result` and `content` are what clients write as well.
+    // The documented keys are `output` and `error`; clients also write `result` and `content`.
     let sole = response.as_object().filter(|it| it.len() == 1).and_then(|it| {
         ["output", "error", "result", "content"].into_iter().find_map(|key| it.get(key)?.as_str())
     });
@@ -113,7 +115,7 @@ fn result(value: &Value, number: usize, index: usize, ids: &mut Ids) -> Output {
     }
 }
 
-/// Where the outputs of an element stand, in the order in which [`read`] gives them.
+/// The places of an element's outputs, in the order in which [`read`] gives them.
 pub(super) fn spots(element: &str) -> Vec<Spot> {
     let parts = document::open(element, "parts").map(|it| it.records).unwrap_or_default();
     let responses = parts.into_iter().filter_map(|it| {
@@ -123,7 +125,7 @@ pub(super) fn spots(element: &str) -> Vec<Spot> {
     responses.map(|it| Spot { object: it, key: "response" }).collect()
 }
 
-/// The response of a result as JSON: an object with `output`, or `error` where the tool failed.
+/// The response of a result as JSON: an object with `output`, or `error` if the tool failed.
 pub(super) fn output(output: &Output) -> String {
     response(output).to_string()
 }
@@ -133,7 +135,7 @@ fn response(output: &Output) -> Value {
     json!({ key: output.text.as_str() })
 }
 
-/// A message as one element. Attachments of outputs follow all responses, so that those stand together.
+/// A message as one element. Attachments of outputs follow all responses, so that these are adjacent.
 pub(super) fn element(message: &Message) -> String {
     let role = if message.role == Role::Assistant { "model" } else { "user" };
     let (first, rest): (Vec<_>, Vec<_>) = message.parts.iter().partition(|it| matches!(it, Part::Output(_)));
@@ -143,7 +145,7 @@ pub(super) fn element(message: &Message) -> String {
     format!("{{\"role\":\"{role}\",\"parts\":{}}}", array(&parts.collect::<Vec<_>>()))
 }
 
-/// A part as JSON; the attachments of an output stand beside what it says. Nothing for thinking that is not signed.
+/// A part as JSON, an output with its attachments inside its response. None for unsigned thinking.
 pub(crate) fn sent(part: &Part) -> Option<Value> {
     let mut value: Value = serde_json::from_str(&written(part)?).ok()?;
     if let (Part::Output(output), Some(body)) = (part, value.get_mut("functionResponse"))
@@ -188,8 +190,8 @@ fn data(media: &Media) -> Value {
     }
 }
 
-/// Whether the API takes an attachment in a user content: anything whose type is known (Gemini API reference,
-/// `Blob` and `FileData`).
+/// Whether the API accepts an attachment in a user content: anything whose type is known (Gemini API
+/// reference, `Blob` and `FileData`).
 pub(super) fn takes(media: &Media) -> bool {
     media.mime.contains('/')
 }

@@ -1,11 +1,12 @@
-//! Ids of calls that name none.
+//! Ids for calls that have none.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use history::made_up_id;
 
-/// Ids for calls that have none, found again by the tool's name, first come, first served.
+/// Ids of calls, by which responses without an id find their call: by the tool's name, first come, first
+/// served.
 #[derive(Default)]
 pub(super) struct Ids {
     waiting: HashMap<String, VecDeque<Arc<str>>>,
@@ -25,14 +26,14 @@ impl Ids {
         id
     }
 
-    /// An answer that names its call.
+    /// Notes an answer that names its call.
     pub(super) fn answered(&mut self, id: &str) -> Arc<str> {
         let id: Arc<str> = id.into();
         self.answered.insert(id.clone());
         id
     }
 
-    /// An answer that names only its tool: the first call of it that still waits.
+    /// The call of an answer that names only its tool: the first of that tool without an answer.
     pub(super) fn answered_by_name(&mut self, number: usize, index: usize, name: &str) -> Arc<str> {
         let queue = self.waiting.get_mut(name);
         let found = queue.and_then(|it| {

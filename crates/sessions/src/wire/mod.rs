@@ -1,11 +1,12 @@
 //! Plain messages of four APIs: Anthropic Messages, OpenAI chat, OpenAI Responses items, Gemini contents; a JSON
 //! array, bare or in an object as `messages`, `input`, `contents` or `history`.
 //!
-//! Element number i of the array is message i, always: an element that is not understood becomes an opaque message,
-//! so that message numbers count the caller's own array. Elements are kept as spans; what is not changed is copied.
+//! Element number i of the array is message i, always: an element that is not understood becomes an opaque
+//! message, so that message numbers are the caller's own indices. Elements are kept as spans; unchanged ones
+//! are copied.
 //!
-//! Two ways lead out. [`write()`] stays in the document's own API and copies untouched elements byte for byte.
-//! [`messages`] crosses over: any history becomes an array that the API accepts.
+//! There are two ways to write. [`write()`] stays in the document's own API and copies untouched elements
+//! byte for byte. [`messages`] converts: any history becomes an array that the API accepts.
 
 pub(super) mod anthropic;
 mod fit;
@@ -42,9 +43,9 @@ use history::{
 use self::frame::{array, frame_notes, meta};
 use self::ids::Ids;
 
-/// How texts begin that stand for earlier messages: Gemini CLI's, Claude Code's, Codex's, and those of other
-/// compactors; the last three are ours: with a name, in the words of a profile that has no beginning of its own, and
-/// with the user's messages in front.
+/// Prefixes of texts that replace earlier messages: Gemini CLI's, Claude Code's, Codex's, and those of other
+/// compactors; the last three are ours: with a name, from a profile that has no prefix of its own, and with
+/// the user's messages in front.
 const SUMMARIES: [&str; 9] = [
     "<state_snapshot>",
     "This session is being continued from a previous conversation that ran out of context",
@@ -57,10 +58,10 @@ const SUMMARIES: [&str; 9] = [
     "The user gave you instructions before, in one message or more. They are:",
 ];
 
-/// What the assistant is made to say after a summary: by us, and by Gemini CLI.
+/// The assistant's reply that is put after a summary: by us, and by Gemini CLI.
 const ACKS: [&str; 2] = [fit::ACK, gemini_cli::ACK];
 
-/// Deepest nesting that we put into a document of ours; serde_json reads 128 levels.
+/// Maximum nesting of what we put into a document; serde_json reads 128 levels.
 const DEEPEST: usize = 100;
 
 /// Reads a document as plain messages of `format`'s API.
@@ -114,16 +115,17 @@ pub fn read(source: &dyn Source, format: Format) -> Result<Session> {
     Ok(Session { format, records, origins, notes, past, history: History::new(messages, meta) })
 }
 
-/// Any history as a JSON array that `api` accepts, and a sentence for each kind of thing it could not express.
+/// Any history as a JSON array that `api` accepts, and a sentence for each kind of thing that it could not
+/// express.
 ///
-/// Thinking is kept only where the history's agent is one whose model is called over the same API, because only then
-/// the signature can be valid; for plain messages see [`messages_of`].
+/// Thinking is kept only if the history's agent calls its model over the same API, because only then can the
+/// signature be valid; for plain messages see [`messages_of`].
 pub fn messages(after: &History, api: Format) -> (Vec<u8>, Vec<String>) {
     let agent = after.meta.agent.as_deref().and_then(|it| Format::named(it).ok());
     messages_of(after, agent, api)
 }
 
-/// The same for a history that was read from `source`, which decides whose signatures are in it.
+/// [`messages`] for a history that was read from `source`, which decides whose signatures are in it.
 pub fn messages_of(after: &History, source: Option<Format>, api: Format) -> (Vec<u8>, Vec<String>) {
     let api = api.0.api;
     let (messages, warnings) = fit::fit(after.messages(), api, source.and_then(signer));
@@ -151,7 +153,7 @@ const fn row(name: &'static str, api: Api, is_signed: bool, read: ReadFormat) ->
 
 pub(crate) static ANTHROPIC: FormatRow =
     row("anthropic", Api::Anthropic, true, |it| read(it, Format::ANTHROPIC));
-// Many providers speak it, so the signer is not known.
+// Many providers offer this API, so the signer is not known.
 pub(crate) static OPENAI_CHAT: FormatRow =
     row("openai-chat", Api::OpenAiChat, false, |it| read(it, Format::OPENAI_CHAT));
 pub(crate) static OPENAI_RESPONSES: FormatRow =
@@ -207,13 +209,13 @@ impl Api {
     }
 }
 
-/// Where an output stands in an element: the value of `key` in the object there.
+/// The place of an output in an element: the value of `key` in `object`.
 struct Spot {
     object: Span,
     key: &'static str,
 }
 
-/// A system prompt: a text, text blocks, or a Gemini content.
+/// A system prompt: a string, text blocks, or a Gemini content.
 fn system(value: &Value) -> Option<Text> {
     if let Some(it) = value.as_str() {
         return text(it).and_then(|it| if let Part::Text(it) = it { Some(it) } else { None });
@@ -223,7 +225,7 @@ fn system(value: &Value) -> Option<Text> {
     Some(texts.join("\n").into())
 }
 
-/// One element as a message, or why it is none.
+/// One element as a message, or why it is not one.
 fn element(raw: &str, api: Api, number: usize, ids: &mut Ids) -> Result<(Value, Message), String> {
     let expected = format!("expected a message of {}, found", api.format().name());
     let kept = "; it is kept as it is";
@@ -246,8 +248,8 @@ fn element(raw: &str, api: Api, number: usize, ids: &mut Ids) -> Result<(Value, 
     Ok((value, message))
 }
 
-/// Marks the results of calls that the user refused, as Claude Code writes them; not those of MCP tools, whose servers
-/// can say the same.
+/// Marks the results of calls that the user refused, as Claude Code writes them; not those of MCP tools,
+/// whose servers could send the same text.
 fn mark_refused(messages: &mut [Message]) {
     let mut names: HashMap<Arc<str>, Arc<str>> = HashMap::new();
     for part in messages.iter_mut().flat_map(|it| &mut it.parts) {
@@ -262,7 +264,7 @@ fn mark_refused(messages: &mut [Message]) {
     }
 }
 
-/// What stands in the place of an element that is no message, so that the numbers of the others hold.
+/// A message for an element that is not one, so that the numbers of the others stay the same.
 fn unread(raw: &str, api: Api) -> Message {
     let opaque = Opaque { api: api.format().name().into(), kind: "element".into(), raw: raw.into() };
     let mut message = Message::new(Role::User, Kind::Context, vec![Part::Opaque(opaque)]);
@@ -271,7 +273,7 @@ fn unread(raw: &str, api: Api) -> Message {
 }
 
 fn kind(message: &Message, after_summary: bool) -> Kind {
-    // What stands beside an output may be the tool's.
+    // Text beside an output may be the tool's.
     let alone = message.outputs().next().is_none();
     let first = message.texts().next().filter(|_| alone).map_or("", |it| it.as_str().trim_start());
     match message.role {
@@ -285,7 +287,8 @@ fn kind(message: &Message, after_summary: bool) -> Kind {
     }
 }
 
-/// Usage as any of the four APIs reports it. OpenAI and Gemini count cached tokens into the prompt, Anthropic does not.
+/// Usage as any of the four APIs reports it. OpenAI and Gemini include cached tokens in the prompt, Anthropic
+/// does not.
 pub(crate) fn usage(value: &Value) -> Option<Usage> {
     let number = |keys: [&str; 2]| keys.into_iter().find_map(|it| value.get(it)).and_then(Value::as_u64);
     let detail = |outer: [&str; 2], key: &str| {
@@ -330,14 +333,14 @@ pub(crate) fn string<'a>(value: &'a Value, key: &str) -> &'a str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// `[a-zA-Z0-9_-]{1,max}`: what APIs take as an id or a name.
+/// `[a-zA-Z0-9_-]{1,max}`: what APIs accept as an id or a name.
 pub(crate) fn is_plain(text: &str, max: usize) -> bool {
     !text.is_empty()
         && text.len() <= max
         && text.bytes().all(|it| it.is_ascii_alphanumeric() || matches!(it, b'_' | b'-'))
 }
 
-/// The role of a message by OpenAI's name for it; nothing for one of a tool.
+/// The role of a message by OpenAI's name for it; none for a tool's.
 fn openai_role(name: &str) -> Option<Role> {
     match name {
         "user" => Some(Role::User),
@@ -347,7 +350,7 @@ fn openai_role(name: &str) -> Option<Role> {
     }
 }
 
-/// What a call is given: the string under `key`, or the JSON of what else is there.
+/// The input of a call: the string under `key`, or the JSON of another value.
 fn called_with(call: &Value, key: &str) -> String {
     match call.get(key) {
         Some(Value::String(it)) => it.clone(),
@@ -356,12 +359,12 @@ fn called_with(call: &Value, key: &str) -> String {
     }
 }
 
-/// A text part, unless there is nothing in it.
+/// A text part; none if the text is empty.
 fn text(text: &str) -> Option<Part> {
     if text.is_empty() { None } else { Some(Part::Text(text.into())) }
 }
 
-/// The parts of a message's `content`; nothing if that is neither text nor a list.
+/// The parts of a message's `content`; none if that is neither a string nor a list.
 fn content_parts(message: &Value, part: fn(&Value) -> Option<Part>) -> Option<Vec<Part>> {
     match message.get("content") {
         None | Some(Value::Null) => Some(vec![]),
@@ -371,7 +374,7 @@ fn content_parts(message: &Value, part: fn(&Value) -> Option<Part>) -> Option<Ve
     }
 }
 
-/// What a message says as its `content`: a text where that is all, else blocks. `written` makes the JSON of a block.
+/// The `content` of a message: a string if it is one text, else blocks. `written` makes the JSON of a block.
 fn content(message: &Message, written: fn(&Part) -> Option<String>) -> Option<String> {
     let blocks: Vec<(&Part, String)> =
         message.parts.iter().filter_map(|it| Some((it, written(it)?))).collect();
@@ -382,7 +385,7 @@ fn content(message: &Message, written: fn(&Part) -> Option<String>) -> Option<St
     }
 }
 
-/// What an output says, as a content: blocks only where it has attachments.
+/// The content of an output: a string, or blocks if it has attachments.
 fn output_content(output: &Output, text: fn(&str) -> Value, media: fn(&Media) -> Value) -> Value {
     if output.media.is_empty() {
         return output.text.as_str().into();
@@ -390,7 +393,7 @@ fn output_content(output: &Output, text: fn(&str) -> Value, media: fn(&Media) ->
     joined(&output.text).map(text).into_iter().chain(output.media.iter().map(media)).collect()
 }
 
-/// What an output says, and its attachments; what is neither is told as JSON.
+/// The text of an output, and its attachments; anything else becomes JSON in the text.
 fn text_and_media(output: Option<&Value>, attachment: fn(&Value) -> Option<Media>) -> (String, Vec<Media>) {
     let (mut texts, mut found) = (vec![], vec![]);
     match output {
@@ -410,21 +413,21 @@ fn text_and_media(output: Option<&Value>, attachment: fn(&Value) -> Option<Media
     (texts.join("\n"), found)
 }
 
-/// A text unless it is blank.
+/// The text, unless it is blank.
 fn joined(text: &Text) -> Option<&str> {
     Some(text.as_str()).filter(|it| !it.trim().is_empty())
 }
 
 fn opaque(format: Format, value: &Value) -> Part {
     let kind = match string(value, "type") {
-        // Gemini's parts have no type but their first key.
+        // Gemini's parts have no type: their first key is used.
         "" => value.as_object().and_then(|it| it.keys().next()).map_or("", String::as_str),
         it => it,
     };
     Part::Opaque(Opaque { api: format.name().into(), kind: kind.into(), raw: json::compact(value).into() })
 }
 
-/// An attachment; a document that is no PDF is something else.
+/// An attachment; a document that is not a PDF gets another kind.
 fn media(kind: MediaKind, mime: &str, data: &str) -> Media {
     let kind = match kind {
         MediaKind::Pdf if !mime.is_empty() && mime != "application/pdf" => MediaKind::Other,
@@ -433,7 +436,7 @@ fn media(kind: MediaKind, mime: &str, data: &str) -> Media {
     Media { kind, mime: mime.into(), data: data.into(), size: None }
 }
 
-/// An attachment of an address, which may be a data URL.
+/// An attachment given by a URL, which may be a data URL.
 pub(crate) fn media_of_url(kind: MediaKind, url: &str) -> Media {
     match url.strip_prefix("data:").and_then(|it| it.split_once(";base64,")) {
         Some((mime, data)) => media(kind, mime, data),
@@ -446,7 +449,7 @@ fn is_on_the_web(media: &Media) -> bool {
     media.data.starts_with("http://") || media.data.starts_with("https://")
 }
 
-/// The address of an attachment, or its data as one.
+/// The URL of an attachment; data becomes a data URL.
 pub(crate) fn url_of(media: &Media) -> String {
     if media.data.contains(':') { media.data.to_string() } else { data_url(media) }
 }
@@ -455,7 +458,7 @@ fn data_url(media: &Media) -> String {
     format!("data:{};base64,{}", media.mime, media.data)
 }
 
-/// The JSON of an opaque block, if it is an object that a reader gets through.
+/// The JSON of an opaque block, if it is an object that is not nested too deep.
 fn opaque_json(opaque: &Opaque) -> Option<String> {
     object(opaque.raw.as_str()).map(|it| it.get().to_owned())
 }
@@ -467,12 +470,12 @@ fn object(text: &str) -> Option<Box<RawValue>> {
     RawValue::from_string(spans::compacted(text)).ok()
 }
 
-/// Whether a call's input is the JSON object that all APIs want.
+/// Whether a call's input is a JSON object, as all APIs require.
 fn is_object(call: &Call) -> bool {
     !call.freeform && (call.input.as_str().trim().is_empty() || object(call.input.as_str()).is_some())
 }
 
-/// A call's input as the JSON object that all APIs want: anything else is put into one as `input`.
+/// A call's input as the JSON object that all APIs require; anything else is put into one as `input`.
 pub(super) fn input(call: &Call) -> Box<RawValue> {
     let text = call.input.as_str();
     if !call.freeform

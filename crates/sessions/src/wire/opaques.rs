@@ -1,4 +1,4 @@
-//! Blocks of one API that we do not look into: which of them it would take back.
+//! Opaque blocks: which of them the API would accept again.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -6,15 +6,15 @@ use std::sync::Arc;
 use super::{Api, opaque_json, openai_responses, string};
 use history::{Message, Opaque, Part, Role};
 
-/// Opaque blocks that `api` would not take (another API's, broken ones, halves of pairs), and the ids that the others
-/// use.
+/// Opaque blocks that `api` would not accept (another API's, broken ones, halves of pairs) as (message,
+/// part), and the ids that the others use.
 pub(super) fn dropped(messages: &[Message], api: Api) -> (HashSet<(usize, usize)>, HashSet<Arc<str>>) {
     let (mut dropped, mut used) = (HashSet::new(), HashSet::new());
-    // Calls whose answer has not been seen yet.
+    // Calls without an answer so far.
     let mut open: HashMap<Pair, (usize, usize)> = HashMap::new();
     for (number, message) in messages.iter().enumerate() {
         if api == Api::Anthropic {
-            // Both halves stand in one message (Anthropic documentation, "Web search").
+            // Both halves are in one message (Anthropic documentation, "Web search").
             dropped.extend(open.drain().map(|it| it.1));
         }
         for (index, part) in message.parts.iter().enumerate() {
@@ -72,7 +72,8 @@ fn half(opaque: &Opaque, role: Role, api: Api) -> Half {
     let id = |key: &str| string(&value, key).to_string();
     let assistant = role == Role::Assistant;
     match api {
-        // Gemini tells its parts apart by their key; those that are read as parts of ours would break pairs.
+        // Gemini tells parts apart by their key; opaque ones with a key that we read as a part would break
+        // pairs.
         Api::Gemini => {
             let known = ["executableCode", "codeExecutionResult"];
             let fields = value.as_object();
@@ -85,7 +86,7 @@ fn half(opaque: &Opaque, role: Role, api: Api) -> Half {
         Api::Anthropic => match kind {
             "redacted_thinking" if assistant && !id("data").is_empty() => Half::Whole,
             "compaction" if assistant => Half::Whole,
-            // Readers leave opaque what is kept at the provider; anything else there is broken.
+            // Readers leave only attachments opaque that the provider keeps; any other of these is broken.
             "image" | "document" if !assistant && by_id(value.get("source")) => Half::Whole,
             "search_result" | "container_upload" if !assistant => Half::Whole,
             "server_tool_use" | "mcp_tool_use" if assistant => {
@@ -120,7 +121,7 @@ fn half(opaque: &Opaque, role: Role, api: Api) -> Half {
     }
 }
 
-/// Whether an attachment is one that the provider keeps under an id.
+/// Whether the provider keeps an attachment, under an id.
 fn by_id(value: Option<&serde_json::Value>) -> bool {
     value.is_some_and(|it| !string(it, "file_id").is_empty())
 }

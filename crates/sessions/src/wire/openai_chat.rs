@@ -14,7 +14,8 @@ use crate::parse::raw::quoted;
 use history::json;
 use history::{Call, Media, MediaKind, Message, Output, Part, Reasoning, Role};
 
-/// The role and parts of one element; nothing if it is not a message. `number` names calls that have no id.
+/// The role and parts of one element; none if it is not a message. Calls without an id get one made of
+/// `number`.
 pub(super) fn read(value: &Value, number: usize, ids: &mut Ids) -> Option<(Role, Vec<Part>)> {
     let role = match value.get("role")?.as_str()? {
         "tool" | "function" => return Some((Role::Tool, vec![Part::Output(result(value, number, ids))])),
@@ -41,7 +42,7 @@ pub(super) fn read(value: &Value, number: usize, ids: &mut Ids) -> Option<(Role,
         let id = if id.is_empty() { ids.made_up(number, index, string(what, "name")) } else { id.into() };
         parts.push(call(what, id, custom.is_some()));
     }
-    // The form before tools: one call a message, answered by name.
+    // The form before tools: one call per message, answered by name.
     if let Some(what) = value.get("function_call").filter(|it| it.is_object()) {
         parts.push(call(what, ids.made_up(number, calls.len(), string(what, "name")), false));
     }
@@ -102,12 +103,12 @@ fn part(value: &Value) -> Option<Part> {
     }
 }
 
-/// Where the output of an element stands.
+/// The place of an element's output.
 pub(super) fn spots(element: &str) -> Vec<Spot> {
     vec![Spot { object: 0..element.len(), key: "content" }]
 }
 
-/// The content of a result as JSON. It takes text only.
+/// The content of a result as JSON, which is only text.
 pub(super) fn output(output: &Output) -> String {
     quoted(output.text.as_str())
 }
@@ -125,7 +126,7 @@ pub(super) fn elements(message: &Message) -> Vec<String> {
     let calls: Vec<Value> = calls.collect();
     let content = content(message, written);
     if content.is_some() || !calls.is_empty() {
-        // What a tool said beside its output is the user's.
+        // Text beside a tool's output is sent as the user's.
         let role = if message.role == Role::Tool { Role::User } else { message.role }.name();
         let content = content.as_deref().unwrap_or("null");
         let calls = json::compact(&calls);
@@ -155,8 +156,8 @@ fn written(part: &Part) -> Option<String> {
     Some(block.to_string())
 }
 
-/// Whether the API takes an attachment in a user message: images as data or by address, PDF as data, WAV and MP3
-/// (OpenAI API reference, `ChatCompletionContentPart`).
+/// Whether the API accepts an attachment in a user message: images as data or by URL, PDF as data, WAV and
+/// MP3 (OpenAI API reference, `ChatCompletionContentPart`).
 pub(super) fn takes(media: &Media) -> bool {
     let is_data = !media.data.contains(':');
     match media.kind {

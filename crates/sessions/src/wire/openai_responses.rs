@@ -1,4 +1,4 @@
-//! OpenAI Responses input items: messages, calls, outputs and reasoning each are an item of their own.
+//! OpenAI Responses input items: each message, call, output and reasoning is an item of its own.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::is_cleared;
 use crate::parse::raw::array;
 use history::{Call, Media, MediaKind, Message, Opaque, Output, Part, Reasoning, Role};
 
-/// The role and parts of one element; nothing if it is not an item.
+/// The role and parts of one element; none if it is not an item.
 pub(super) fn read(value: &Value) -> Option<(Role, Vec<Part>)> {
     let kind = string(value, "type");
     Some(match kind {
@@ -67,7 +67,7 @@ fn part(value: &Value) -> Option<Part> {
     }
 }
 
-/// Images and files whose data or address is in the part; files by id stay opaque.
+/// Images and files whose data or URL is in the part; files by id stay opaque.
 fn attachment(value: &Value) -> Option<Media> {
     let (kind, url) = match string(value, "type") {
         "input_image" => (MediaKind::Image, string(value, "image_url")),
@@ -83,7 +83,7 @@ fn attachment(value: &Value) -> Option<Media> {
     Some(url).filter(|it| !it.is_empty()).map(|it| media_of_url(kind, it))
 }
 
-/// Where the output of an element stands.
+/// The place of an element's output.
 pub(super) fn spots(element: &str) -> Vec<Spot> {
     vec![Spot { object: 0..element.len(), key: "output" }]
 }
@@ -94,9 +94,9 @@ pub(super) fn output(output: &Output) -> String {
 }
 
 /// A message as items: runs of text and attachments become a message, everything else an item of its own.
-/// `freeform` says of a call id whether its tool takes text.
+/// `freeform` says whether the tool of a call, by its id, takes free text.
 pub(super) fn elements(message: &Message, freeform: &dyn Fn(&str) -> bool) -> Vec<String> {
-    // What a tool said beside its output is the user's.
+    // Text beside a tool's output is sent as the user's.
     let role = if message.role == Role::Tool { Role::User } else { message.role }.name();
     let (mut out, mut run) = (vec![], vec![]);
     for part in &message.parts {
@@ -154,7 +154,7 @@ fn content_part(part: &Part, role: Role) -> Option<String> {
     }
 }
 
-/// Whether an opaque block stands inside a message rather than being an item itself.
+/// Whether an opaque block belongs inside a message, and is not an item itself.
 pub(super) fn is_content(opaque: &Opaque) -> bool {
     opaque.kind.starts_with("input_")
 }
@@ -175,7 +175,7 @@ fn attached(media: &Media) -> Value {
     }
 }
 
-/// Whether the API takes an attachment, in a user message or an output: images and PDF, as data or by address
+/// Whether the API accepts an attachment, in a user message or an output: images and PDF, as data or by URL
 /// (OpenAI API reference, `ResponseInputContent`).
 pub(super) fn takes(media: &Media) -> bool {
     let known = match media.kind {

@@ -12,10 +12,10 @@ use crate::parse::beginning;
 const FOREIGN: [&str; 8] =
     ["sessionId", "sessionID", "projectHash", "info", "trajectory", "replay_config", "uuid", "parentUuid"];
 
-/// How many elements are looked at.
+/// Maximum number of elements that are looked at.
 const LOOK_AT: usize = 200;
 
-/// The API whose messages a document holds, by its mended beginning; nothing if it is not plain messages.
+/// The API whose messages a document holds, by its mended beginning; none if it is not plain messages.
 ///
 /// The first element that only one API could hold decides: `parts` (Gemini); an item `type` besides `role`, or
 /// `input_…`/`output_…` content (Responses); `tool_calls`, role `tool`, `function` or `developer`, `image_url`
@@ -90,7 +90,7 @@ fn clue(element: &Value) -> Clue {
     let item = matches!(kind, "reasoning" | "compaction" | "item_reference")
         || kind.ends_with("_call")
         || kind.ends_with("_call_output");
-    // Anthropic's own answers have `type: message` too, with an id that says so.
+    // Anthropic's own responses have `type: message` too, but an id that begins with `msg_01`.
     if item || (kind == "message" && !string(element, "id").starts_with("msg_01")) {
         return Clue::Is(Format::OPENAI_RESPONSES);
     }

@@ -1,4 +1,4 @@
-//! Back into the document: what did not change is copied, the rest is put where it stood.
+//! Writes into the same document: what did not change is copied, the rest is put in its place.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,13 +12,13 @@ use history::{History, Message};
 
 /// Writes a changed history back into its document.
 ///
-/// [`Mode::Patch`] replaces what the changed outputs say and nothing else. [`Mode::Append`] and [`Mode::New`] are the
-/// same here: the document with its array replaced by `after`, untouched messages copied byte for byte, with the
-/// white space between elements that the document uses.
+/// [`Mode::Patch`] replaces the content of changed outputs and nothing else. [`Mode::Append`] and
+/// [`Mode::New`] are the same here: the document with its array replaced by `after`, untouched messages
+/// copied byte for byte, with the white space between elements that the document uses.
 ///
 /// # Errors
-/// [`ErrorKind::Bug`] if [`Mode::Patch`] is asked for with messages added, taken out or moved; [`ErrorKind::Input`] or
-/// [`ErrorKind::Changed`] if the source no longer is what was read.
+/// [`ErrorKind::Bug`] if messages were added, removed or moved for [`Mode::Patch`]; [`ErrorKind::Input`] or
+/// [`ErrorKind::Changed`] if the source is no longer what was read.
 pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
     let mut warnings = vec![];
     let api = session.format.0.api;
@@ -52,9 +52,9 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
     Ok(Written { pieces, session: None, file_name: None, warnings })
 }
 
-/// What becomes of a message when it is written.
+/// How a message is written.
 enum WireEntry {
-    /// The record of that number, as it is.
+    /// The record of that number, unchanged.
     Keep(usize),
     New(Vec<Vec<u8>>),
 }
@@ -86,7 +86,7 @@ fn entry(
     Ok(if rendered.is_empty() { WireEntry::New(vec![bytes]) } else { WireEntry::New(rendered) })
 }
 
-/// An element with its changed outputs replaced; nothing if something else changed.
+/// An element with its changed outputs replaced; none if something else changed.
 fn patched(bytes: &[u8], api: Api, before: &Message, after: &Message) -> Option<Vec<u8>> {
     let text = json::mend(bytes);
     let spots = api.spots(&text);
@@ -94,7 +94,7 @@ fn patched(bytes: &[u8], api: Api, before: &Message, after: &Message) -> Option<
         return None;
     }
     let mut out = bytes.to_vec();
-    // From the end on, so that the places of the others hold.
+    // From the end backwards, so that earlier positions stay valid.
     let pairs: Vec<_> = before.outputs().zip(after.outputs()).zip(spots).collect();
     for ((_, new), spot) in pairs.into_iter().rev().filter(|((old, new), _)| old != new) {
         let fields = spans::fields(&text, spot.object.start);
@@ -197,7 +197,7 @@ impl<'a> Style<'a> {
     }
 }
 
-/// Pieces of what is written; stretches that touch become one.
+/// The pieces of the output; adjacent ranges are merged.
 #[derive(Default)]
 struct Pieces(Vec<Piece>);
 

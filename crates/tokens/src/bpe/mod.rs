@@ -1,8 +1,8 @@
-//! Byte-pair encoding over tables that lie ready in the binary: there is nothing to unfold, pages come in as they are
-//! asked for, and all processes share them.
+//! Byte-pair encoding over tables that are used in place in the binary: nothing is decompressed, pages are
+//! loaded on demand, and all processes share them.
 //!
-//! A text is cut into [`pieces`]. Nearly all of them are one token, which one look into a table tells. The others are
-//! merged pair by pair, lowest id first, and remembered by the thread that did it.
+//! A text is cut into [`pieces`]. Nearly all of them are one token, which a single table lookup tells. The
+//! others are merged pair by pair, lowest id first, and cached per thread.
 
 mod pieces;
 mod tables;
@@ -12,20 +12,20 @@ use std::cell::RefCell;
 use tables::{ID_BITS, LINE, LONG, SHORT};
 use twox_hash::XxHash3_128;
 
-/// A vocabulary, and the pattern that goes with it.
+/// A vocabulary, and its pattern for cutting texts.
 pub(super) struct Vocabulary {
     bytes: &'static [u8],
-    /// Two neighbouring ids and what they merge to.
+    /// Two neighboring ids, and the id that they merge to.
     pairs: Table<8>,
     /// Tokens of up to [`SHORT`] bytes.
     short: Table<8>,
     /// Tokens of up to [`LONG`] bytes.
     long: Table<16>,
-    /// Whether the pattern tells capitals from small letters, which is that of `o200k_base`.
+    /// Whether the pattern distinguishes upper and lower case, as that of `o200k_base` does.
     is_cased: bool,
 }
 
-/// Begins at a line of the processor's cache.
+/// Aligned to a cache line.
 #[repr(C, align(64))]
 struct Lined<T: ?Sized>(T);
 
@@ -40,14 +40,14 @@ macro_rules! tables {
 pub(super) static O200K: Vocabulary = Vocabulary::of(tables!("o200k_base"), true);
 pub(super) static CL100K: Vocabulary = Vocabulary::of(tables!("cl100k_base"), false);
 
-/// What `build.rs` made of some keys: see [`tables`].
+/// A table that `build.rs` made of some keys: see [`tables`].
 struct Table<const WIDTH: usize> {
     displacements: &'static [[u8; 2]],
     slots: &'static [[u8; WIDTH]],
 }
 
 impl<const WIDTH: usize> Table<WIDTH> {
-    /// The table at the beginning of `bytes`, and where it ends.
+    /// The table at the beginning of `bytes`, and the bytes after it.
     const fn of(bytes: &'static [u8], keys: usize) -> (Self, &'static [u8]) {
         let (groups, slots) = tables::sizes(keys);
         let (displacements, bytes) = bytes.split_at(groups * 2);
@@ -64,12 +64,12 @@ impl<const WIDTH: usize> Table<WIDTH> {
     }
 }
 
-/// What a piece is by the tables.
+/// What the tables say about a piece.
 enum Piece {
     Token,
-    /// Several tokens, or one that is in no table; to be remembered by this key.
+    /// Several tokens, or one that is in no table; its count is cached by this key.
     Merged([u64; 2]),
-    /// The same, and too long to be remembered.
+    /// The same, but too long to be cached.
     Large,
 }
 
@@ -118,7 +118,7 @@ impl Vocabulary {
             let is_token = slot.iter().zip(key).all(|(it, key)| u64::from_le_bytes(*it) == key);
             if is_token { Piece::Token } else { Piece::Merged(key) }
         } else if len <= REMEMBERED {
-            // As much of a good hash as there is room for: by accident no two pieces have the same.
+            // As much of a good hash as there is room for: no two pieces have the same by accident.
             let hash = XxHash3_128::oneshot(&bytes[at..end]);
             Piece::Merged([hash as u64, (hash >> 64) as u64 & !(0xFFFF << 48) | HASHED])
         } else {
@@ -126,7 +126,7 @@ impl Vocabulary {
         }
     }
 
-    /// How many tokens a piece that is not one token has, as this thread knows, or else comes to know.
+    /// The number of tokens of a piece that is not one token; cached by this thread.
     #[inline(never)]
     fn merged_count(&self, piece: &[u8], key: [u64; 2]) -> usize {
         KNOWN.with_borrow_mut(|known| {
@@ -147,7 +147,7 @@ impl Vocabulary {
         })
     }
 
-    /// What two ids merge to.
+    /// The id that two ids merge to, or [`NONE`].
     #[inline(always)]
     fn pair(&self, first: u32, second: u32) -> u32 {
         let key = tables::pair(first, second);
@@ -155,10 +155,10 @@ impl Vocabulary {
         if slot >> ID_BITS == key { slot as u32 & ((1 << ID_BITS) - 1) } else { NONE }
     }
 
-    /// How many tokens a piece of 2 to [`LANES`] bytes has.
+    /// The number of tokens of a piece of 2 to [`LANES`] bytes.
     fn merge_few(&self, piece: &[u8]) -> usize {
-        // Each token is at the place of its first byte; so is the pair of it and its neighbour, the place in the lowest
-        // bits, so that of several lowest ones the first is found.
+        // Each token is at the index of its first byte, and so is its pair with the next one. The lowest bits
+        // of a pair are this index, so the minimum of several equal pairs is the first one.
         let mut ids = [0; LANES];
         let mut pairs = [NONE; LANES];
         let mut next = [0u8; LANES];
@@ -198,12 +198,13 @@ impl Vocabulary {
         }
     }
 
-    /// How many tokens a piece has.
+    /// The number of tokens of a piece.
     ///
-    /// It is merged stretch by stretch, so that the time is that of its length. Tokens are those of a text if and only
-    /// if any two neighbours, merged by themselves, stay as they are. So the last tokens of a stretch, which what
-    /// follows may change, are given up, the next stretch begins there, and where both meet it is tried. How far what
-    /// follows reaches back is bounded by the vocabulary, so stretches get longer until it holds.
+    /// It is merged in stretches, so that the time is linear in its length. Tokens are those of the whole
+    /// text if and only if any two neighbors, merged on their own, stay as they are. So the last tokens of a
+    /// stretch, which later text may change, are given up, the next stretch begins there, and the place where
+    /// both meet is checked. How far back later text can change tokens is bounded by the vocabulary, so
+    /// stretches get longer until the check holds.
     fn merge(&self, piece: &[u8]) -> usize {
         let mut size = 64;
         let stretch = |begin: usize, size: usize| {
@@ -236,7 +237,7 @@ impl Vocabulary {
         tokens + ends.len()
     }
 
-    /// Where the tokens of a stretch end.
+    /// Where the tokens of a stretch end, if it is merged on its own.
     fn merge_all(&self, stretch: &[u8]) -> Vec<usize> {
         let mut ids: Vec<u32> = stretch.iter().map(|it| u32::from(self.bytes[usize::from(*it)])).collect();
         let mut ends: Vec<usize> = (1..=stretch.len()).collect();
@@ -247,7 +248,7 @@ impl Vocabulary {
             if lowest == NONE {
                 return ends;
             }
-            // All of this id, from the first on: what it merges to in turn has a higher one.
+            // All pairs with this id, from the first on: what they merge to can only merge to a higher one.
             let (mut from, mut to) = (0, 0);
             let mut is_new = false;
             while from < ids.len() {
@@ -269,26 +270,28 @@ impl Vocabulary {
     }
 }
 
-/// Where the next table begins.
+/// The beginning of the next table, which is aligned to [`LINE`].
 const fn lined(all: &'static [u8], rest: &'static [u8]) -> &'static [u8] {
     let at = all.len() - rest.len();
     rest.split_at(at.next_multiple_of(LINE) - at).1
 }
 
-/// What [`Vocabulary::merge_few`] merges side by side.
+/// Maximum bytes of a piece that [`Vocabulary::merge_few`] merges.
 const LANES: usize = 1 << LANE_BITS;
 const LANE_BITS: u32 = 4;
 
-/// Longer pieces are not remembered: a count of them fits a byte.
+/// Maximum bytes of a piece whose count is cached: the count fits into a byte.
 const REMEMBERED: usize = 255;
-/// In the second word of a key is a count, between what it is by and what tells how it is made.
+/// The second word of a cached key also holds the count, between the data of the key and the bits that say
+/// its kind.
 const COUNT_AT: u32 = 48;
 const COUNT: u64 = 0xFF << COUNT_AT;
-/// The highest bits of the second word tell a hash from a key of one word, from one of two and from nothing.
+/// The highest bits of the second word tell a hash from a key of one word, a key of two words, and an empty
+/// place.
 const HASHED: u64 = 0xD0 << 56;
 const SHORTER: u64 = 0xE0 << 56;
 
-/// How many pieces a thread remembers of each encoding, in 256 kB; what comes to the place of another one takes it.
+/// Pieces that a thread caches per encoding, in 256 kB; a new one replaces the one at its place.
 const PLACES: usize = 1 << 14;
 
 thread_local! {
@@ -309,7 +312,7 @@ mod tests {
         ]
     }
 
-    /// The two tokens of which the last one of `known` is merged, by those before it.
+    /// The two tokens that `token` is made of in its last merge; `known` are the tokens with lower ids.
     fn parts(known: &HashMap<Vec<u8>, u32>, token: &[u8]) -> [u32; 2] {
         let mut ends: Vec<usize> = (0..=token.len()).collect();
         while ends.len() > 3 {
@@ -320,7 +323,7 @@ mod tests {
         [&token[..ends[1]], &token[ends[1]..]].map(|it| known[it])
     }
 
-    /// Makes the files of merges anew. Where one has to change, it is what this makes.
+    /// Makes the content of the merge files. If a file has to change, this is its new content.
     #[test]
     fn merges_are_those_of_another_implementation() {
         for (name, merges, _, peer) in peers() {
@@ -349,7 +352,7 @@ mod tests {
         }
     }
 
-    /// What is merged stretch by stretch is as if it were merged at once.
+    /// Merging in stretches gives the same as merging all at once.
     #[test]
     fn stretches_meet() {
         let mut state = 1u64;

@@ -1,4 +1,4 @@
-//! Where a text is cut before tokens are made of it: no token crosses such a place.
+//! Where a text is cut before it is tokenized: no token crosses a cut.
 //!
 //! The rule of each encoding is published as a pattern, of which the first alternative that fits is taken. Classes of
 //! characters are those of the `regex` crate, in which tiktoken runs the patterns. `o200k_base`:
@@ -9,29 +9,29 @@
 //! \p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+
 //! ```
 //!
-//! `cl100k_base`, which does not tell capitals from small letters:
+//! `cl100k_base`, which does not distinguish upper and lower case:
 //!
 //! ```text
 //! (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
 //! ```
 
-/// What the patterns tell apart.
+/// The classes of characters that the patterns distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Class {
-    /// All that is none of the others: punctuation, signs, control characters.
+    /// Everything else: punctuation, signs, control characters.
     Other,
     /// Lu, Lt.
     Upper,
     /// Ll.
     Lower,
-    /// Lm, Lo: as good as a capital and as a small letter.
+    /// Lm, Lo: counts as upper and as lower case.
     Letter,
-    /// M: the same in a word of `o200k_base`, where it may also stand before one.
+    /// M: the same in a word of `o200k_base`, which it may also precede.
     Mark,
     /// N.
     Number,
-    /// White space but line breaks.
+    /// White space except line breaks.
     Space,
     /// `\r`, `\n`.
     Break,
@@ -41,8 +41,8 @@ use Class::{Break, Letter, Lower, Mark, Number, Other, Space, Upper};
 
 const CLASSES: [Class; 8] = [Other, Upper, Lower, Letter, Mark, Number, Space, Break];
 
-/// The classes of all characters, half a byte each: blocks of [`BLOCK`] of them, each kept once; before them, which
-/// block is whose. A test makes it anew.
+/// The classes of all characters, half a byte each: first the number of the block for each [`BLOCK`]
+/// characters, then the distinct blocks. A test makes it anew.
 static TABLE: &[u8] = include_bytes!("classes.bin");
 const BLOCK: usize = 128;
 const BLOCKS: usize = (char::MAX as usize + 1) / BLOCK;
@@ -54,7 +54,7 @@ fn class(it: char) -> Class {
     CLASSES[usize::from(two >> (4 * (at % 2))) & 7]
 }
 
-/// Those of ASCII; none for what is not.
+/// The classes of ASCII characters; none for other bytes.
 const ASCII: [Option<Class>; 256] = {
     let mut out = [None; 256];
     let mut byte = 0;
@@ -72,7 +72,7 @@ const ASCII: [Option<Class>; 256] = {
     out
 };
 
-/// Eight bytes from `at` on, the first one lowest; zeros behind the end.
+/// Eight bytes from `at` on, the first one lowest; zeros after the end.
 #[inline(always)]
 pub(super) fn word(bytes: &[u8], at: usize) -> u64 {
     match bytes.get(at..).and_then(|it| it.first_chunk()) {
@@ -89,17 +89,18 @@ fn last_word(bytes: &[u8], at: usize) -> u64 {
 
 const HIGHEST: u64 = u64::from_ne_bytes([0x80; 8]);
 
-/// How many of a word's bytes, from the first on, are in a range of ASCII.
+/// How many of a word's bytes, from the first on, are in an ASCII range.
 #[inline(always)]
 fn run(word: u64, first: u8, last: u8) -> usize {
     let all = |it: u8| u64::from_ne_bytes([it; 8]);
     let low = word & !HIGHEST;
-    // The highest bit of a byte is where a sum carries to: from the first one on, but not behind the last.
+    // Each sum carries into the highest bit of its byte: the first from `first` on, the second only after
+    // `last`.
     let within = (low + all(0x80 - first)) & !(low + all(0x7F - last)) & !word & HIGHEST;
     ((within ^ HIGHEST).trailing_zeros() / 8) as usize
 }
 
-/// The end of the letters from `at` on, as far as they are ASCII; where case counts, of capitals and then small ones.
+/// The end of the ASCII letters from `at` on; with `CASED`, of capitals and the small letters after them.
 #[inline(always)]
 fn letters<const CASED: bool>(bytes: &[u8], mut at: usize) -> usize {
     if !CASED {
@@ -133,19 +134,19 @@ fn letters<const CASED: bool>(bytes: &[u8], mut at: usize) -> usize {
     }
 }
 
-/// The end of a contraction's ending that may be at `at`.
+/// The end of a contraction's suffix (`'s`, `'ll`) at `at`, or `at` if there is none.
 fn ending(bytes: &[u8], at: usize) -> usize {
     match bytes.get(at..).unwrap_or_default() {
         [b'\'', b's' | b'S' | b't' | b'T' | b'm' | b'M' | b'd' | b'D', ..] => at + 2,
         [b'\'', b'r' | b'R' | b'v' | b'V', b'e' | b'E', ..] => at + 3,
         [b'\'', b'l' | b'L', b'l' | b'L', ..] => at + 3,
-        // The long s is an s to a pattern that ignores case.
+        // The long s (ſ) matches `s` in a pattern that ignores case.
         [b'\'', 0xC5, 0xBF, ..] => at + 3,
         _ => at,
     }
 }
 
-/// The end of what may follow punctuation.
+/// The end of the line breaks (and slashes) that belong to the punctuation before them.
 #[inline(always)]
 fn breaks<const CASED: bool>(bytes: &[u8], mut at: usize) -> usize {
     while let Some(b'\r' | b'\n' | b'/') = bytes.get(at)
@@ -156,7 +157,7 @@ fn breaks<const CASED: bool>(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// The end of the piece that begins at `at`, before the text's end. `CASED` is the rule of `o200k_base`.
+/// The end of the piece that begins at `at`, before the text's end. `CASED`: by the rule of `o200k_base`.
 #[inline(always)]
 pub(super) fn end<const CASED: bool>(text: &str, at: usize) -> usize {
     let bytes = text.as_bytes();
@@ -167,7 +168,7 @@ pub(super) fn end<const CASED: bool>(text: &str, at: usize) -> usize {
             return end;
         }
     }
-    // As long as it is ASCII; else character by character.
+    // As long as it is ASCII; anything else goes to `slow_end`, character by character.
     let begin = match ASCII[usize::from(first)] {
         Some(Upper | Lower) => at,
         Some(Number) => {
@@ -193,7 +194,7 @@ pub(super) fn end<const CASED: bool>(text: &str, at: usize) -> usize {
     if end > begin {
         return if CASED && behind == Some(b'\'') { ending(bytes, end) } else { end };
     }
-    // What no letter follows.
+    // No letter follows.
     let is_punctuation = |it: u8| ASCII[usize::from(it)] == Some(Other);
     let stands = is_punctuation(first) || first == b' ' && behind.is_some_and(is_punctuation);
     if !stands {
@@ -209,7 +210,7 @@ pub(super) fn end<const CASED: bool>(text: &str, at: usize) -> usize {
     }
 }
 
-/// The same where white space begins and neither a word nor punctuation follows at once.
+/// [`end`] for a piece that begins with white space, without a word or punctuation directly after it.
 #[inline(always)]
 fn space_end<const CASED: bool>(text: &str, at: usize) -> usize {
     let bytes = text.as_bytes();
@@ -223,7 +224,7 @@ fn space_end<const CASED: bool>(text: &str, at: usize) -> usize {
                 line = end;
             }
             Some(Some(_)) if line > at => return line,
-            // The last one is left to what follows it.
+            // The last space belongs to what follows.
             Some(Some(_)) if end - at > 1 => return end - 1,
             Some(Some(_)) => return end,
             Some(None) => return slow_end::<CASED>(text, at),
@@ -232,7 +233,7 @@ fn space_end<const CASED: bool>(text: &str, at: usize) -> usize {
     }
 }
 
-/// The same for any text.
+/// [`end`] for any text.
 #[inline(never)]
 fn slow_end<const CASED: bool>(text: &str, at: usize) -> usize {
     let bytes = text.as_bytes();
@@ -244,7 +245,7 @@ fn slow_end<const CASED: bool>(text: &str, at: usize) -> usize {
         at
     };
     let Some((first, behind)) = next(at) else { return at };
-    // A character that is neither letter nor number may stand before a word.
+    // A character that is neither a letter nor a number may precede a word.
     let begins = match first {
         Other | Mark | Space => [behind, at],
         Upper | Lower | Letter | Number | Break => [at, at],
@@ -253,7 +254,7 @@ fn slow_end<const CASED: bool>(text: &str, at: usize) -> usize {
         for begin in begins {
             let capitals = run(begin, |it| matches!(it, Upper | Letter | Mark));
             let small = run(capitals, |it| matches!(it, Lower | Letter | Mark));
-            // Without small ones behind them, the last that is both is one.
+            // If no small letter follows, the last character that counts as both is the small one.
             let is_both = |it: &(usize, char)| matches!(class(it.1), Letter | Mark);
             let both = || text[begin..capitals].char_indices().rfind(is_both);
             let both_end = || both().map_or(begin, |it| begin + it.0 + it.1.len_utf8());
@@ -294,7 +295,7 @@ fn slow_end<const CASED: bool>(text: &str, at: usize) -> usize {
     match spaces.rfind(['\r', '\n']) {
         Some(line) => at + line + 1,
         None if end == text.len() => end,
-        // The last one is left to what follows it.
+        // The last space belongs to what follows.
         None => match spaces.char_indices().next_back() {
             Some((last, _)) if last > 0 => at + last,
             Some(_) | None => end,
@@ -308,7 +309,7 @@ mod tests {
 
     use super::*;
 
-    /// Makes the table anew. Where it has to change, it is what this makes.
+    /// Makes the content of the table. If the file has to change, this is its new content.
     #[test]
     fn classes_are_those_of_the_patterns() {
         let mut all = vec![Other; BLOCKS * BLOCK];

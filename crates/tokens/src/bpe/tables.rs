@@ -1,17 +1,18 @@
-//! Where something lies in the tables of a vocabulary: what `build.rs`, which makes them, and the counter agree on.
+//! The layout of a vocabulary's tables, for `build.rs`, which makes them, and the counter, which reads them.
 //!
-//! A table gives each of its keys a slot of its own. The key's hash names a group, the group's displacement and the
-//! hash name the slot; a key that is not in the table ends at the slot of another one. All numbers are little-endian.
+//! A table gives each of its keys its own slot (perfect hashing). The key's hash selects a group; the group's
+//! displacement and the hash select the slot. A key that is not in the table ends at the slot of another one.
+//! All numbers are little-endian.
 
 pub(crate) const ID_BITS: u32 = 18;
-/// Maximum bytes of a piece that is a key of one word.
+/// Maximum bytes of a piece whose key is one word.
 pub(crate) const SHORT: usize = 8;
-/// Maximum bytes of a piece that is a key of two words.
+/// Maximum bytes of a piece whose key is two words.
 pub(crate) const LONG: usize = 14;
-/// What begins in the file of the tables, does so at a multiple of this: of a line of the processor's cache.
+/// The alignment of everything in the file: the size of a cache line.
 pub(crate) const LINE: usize = 64;
 
-/// Number of groups and of slots for `keys`: 4 keys a group, 12 slots in 13 taken.
+/// The number of groups and of slots for `keys`: 4 keys per group, 12 of 13 slots taken.
 pub(crate) const fn sizes(keys: usize) -> (usize, usize) {
     (keys / 4 + 1, keys + keys / 12 + 1)
 }
@@ -27,7 +28,7 @@ pub(crate) fn slot(hash: u64, displacement: u16, slots: usize) -> usize {
     below(hash.wrapping_mul(u64::from(displacement) << 1 | 1), slots)
 }
 
-/// A number of 64 bits, brought down below another one.
+/// Scales a number of 64 bits down to one below `end`.
 #[inline(always)]
 fn below(it: u64, end: usize) -> usize {
     (((it >> 32) * end as u64) >> 32) as usize
@@ -35,21 +36,21 @@ fn below(it: u64, end: usize) -> usize {
 
 const FACTORS: [u64; 2] = [0x9E37_79B9_7F4A_7C15, 0xC2B2_AE3D_27D4_EB4F];
 
-/// The key of two neighbouring ids.
+/// The key of two neighboring ids.
 #[inline(always)]
 pub(crate) fn pair(first: u32, second: u32) -> u64 {
     u64::from(first) << ID_BITS | u64::from(second)
 }
 
-/// The key of a piece of up to [`SHORT`] bytes, given its first eight (or what lies behind it). No character ends with
-/// a byte like those that tell the length, so it is that of no other piece.
+/// The key of a piece of up to [`SHORT`] bytes, given its first eight bytes (including what comes after it).
+/// No other piece has this key, because no character ends with a byte like those that mark the length.
 #[inline(always)]
 pub(crate) fn short(word: u64, len: usize) -> u64 {
     if len == SHORT { word } else { tagged(word, len) }
 }
 
-/// The second word of the key of a piece of up to [`LONG`] bytes, given what follows its first eight bytes, which are
-/// the first one. The byte next to the highest is 0.
+/// The second word of the key of a piece of up to [`LONG`] bytes, given the bytes after its first eight,
+/// which are the first word. Its second-highest byte is 0.
 #[inline(always)]
 pub(crate) fn second(word: u64, len: usize) -> u64 {
     tagged(word, len - SHORT)

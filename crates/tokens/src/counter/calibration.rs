@@ -6,7 +6,7 @@ use crate::reports::{Report, learned_scale, reports, up_to_clearing};
 use history::{History, Part, Role, parallel};
 
 impl TokenCounter {
-    /// Learns scale and overhead from what was reported, and the overhead from elsewhere if nothing was.
+    /// Learns scale and overhead from the reports; without any, finds the overhead otherwise.
     pub(super) fn anchor(&mut self, history: &History, given: Option<u64>) {
         let counted = [&history.meta.system, &history.meta.tools].into_iter().flatten();
         self.overhead = given.unwrap_or_else(|| counted.map(|it| self.text(it)).sum());
@@ -28,7 +28,7 @@ impl TokenCounter {
         let refused = reports.iter().rfind(|it| !it.is_of(before[it.start]));
         self.disbelieved = refused.map(|it| (it.message, it.context));
         reports.retain(|it| it.is_of(before[it.start]));
-        // What another tokenizer counted is gone by only where there is nothing else.
+        // Reports of another tokenizer are used only if there are no others.
         let own = reports.iter().any(|it| it.own);
         reports.retain(|it| it.own == own);
         reports.truncate(up_to_clearing(&reports, &before, history));
@@ -52,9 +52,9 @@ impl TokenCounter {
         }
     }
 
-    /// How far off the context may be, in percent: by what came since the last report, and by what grew unseen with
-    /// each response before (web searches, hidden thoughts, what the client adds). Fitted to the tuned half of the
-    /// corpus (`tests/all/margins.rs`).
+    /// How far off the context may be, in percent: because of what came since the last report, and of what
+    /// grew unseen with each response before (web searches, hidden thoughts, what the client adds). Fitted to
+    /// the tuned half of the corpus (`tests/all/margins.rs`).
     fn margin(&self, history: &History, reports: &[Report], before: &[f64]) -> f64 {
         const OF_TAIL: f64 = 0.25;
         const OF_UNSEEN: f64 = 0.75;
@@ -75,16 +75,17 @@ impl TokenCounter {
         (off * 100.0 / (last.sent as f64 + tail).max(1.0)).ceil().clamp(least, MARGIN_OTHER_MODEL.max(least))
     }
 
-    /// Learns the scale from the reports, and leaves in `overhead` the least that is beyond the messages. Whether the
-    /// last report is too small to hold all of them.
+    /// Learns the scale from the reports, and sets `overhead` to the least that is beyond the messages.
+    /// Returns whether the last report is too small to hold all messages.
     fn calibrate(&mut self, reports: &[Report], before: &[f64], given: Option<u64>) -> bool {
-        /// A smaller part than this of what was learned is no error of the scale: then not all messages were sent.
+        /// A scale below this share of the learned one is no error of the scale: then not all messages were
+        /// sent.
         const SQUEEZED: f64 = 0.9;
         let (Some(first), Some(last)) = (reports.first(), reports.last()) else { return false };
         let learned = learned_scale(reports, before);
         self.scale = if self.rates.measured { learned.clamp(0.8, 1.4) } else { learned };
         let beyond = |it: &Report| it.sent as f64 - before[it.start] * self.scale;
-        // What is beyond the messages stays while they grow: half of what the first report shows, at the least.
+        // What is beyond the messages stays while they grow: at least half of what the first report shows.
         let least = (beyond(first).max(0.0) / 2.0).min(last.sent as f64 / 2.0);
         let needed = |overhead: f64| (last.sent as f64 - overhead) / before[last.start].max(1.0);
         let wanted = match given {
@@ -98,7 +99,7 @@ impl TokenCounter {
         wanted < least_scale
     }
 
-    /// What part of the messages is reasoning: which of it a client sends again, only a report shows.
+    /// The share of reasoning in the messages: only a report shows which of it a client sends again.
     pub(super) fn thought(&self, history: &History) -> f64 {
         let of = |is_counted: fn(&Part) -> bool| {
             let parts = history.messages().iter().flat_map(|it| &it.parts);

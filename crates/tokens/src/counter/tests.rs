@@ -22,7 +22,8 @@ fn history(model: &str, messages: Vec<Message>) -> History {
     History::new(messages, Meta { model: (!model.is_empty()).then(|| model.into()), ..Meta::default() })
 }
 
-/// Six requests of a session whose tokens really are `factor` times what the priors say, over 10,000 of overhead.
+/// Six requests of a session whose tokens are really `factor` times what the priors say, plus 10,000 of
+/// overhead.
 fn session(factor: f64) -> History {
     let prior = TokenCounter::new(&history("claude-opus-4-5", vec![]), Tokenizer::Auto, None);
     let shape = TokenCounter { basis: Basis::Shape, ..prior };
@@ -61,7 +62,7 @@ fn what_was_cleared_after_the_last_report_is_not_counted_as_overhead() {
     let gone = filled_by(&before, &whole).messages - filled_by(&after, &left).messages;
     assert!(gone > 5_000, "{gone}");
     assert!(after.overhead().abs_diff(10_000) < 1_000, "{}", after.overhead());
-    // Who reports again after clearing is believed again.
+    // A client that reports again after clearing is believed again.
     let mut messages = left.into_messages();
     let sent = after.overhead() + after.messages(&messages).iter().sum::<u64>();
     messages.push(reply("Done.", sent));
@@ -105,7 +106,7 @@ fn one_report_is_enough() {
     assert_eq!(counter.scale, 1.0);
 }
 
-/// What was reported before the summary was made, or for making it, or for something else, is not believed.
+/// Reports from before the summary, on making it, or on something else are not believed.
 #[test]
 fn stale_reports_are_not_believed() {
     let at = |at: i64, message: Message| Message { at: Some(at), ..message };
@@ -166,7 +167,8 @@ fn what_was_not_sent_is_hidden_and_does_not_make_text_cheap() {
     assert_eq!(filled.overhead + filled.messages, sent + given.message(&pruned.messages()[13]));
 }
 
-/// What another tokenizer counted is converted, does not anchor, and is left aside once the own one counted.
+/// Counts by another tokenizer are converted, do not anchor, and are ignored once the model's own has
+/// counted.
 #[test]
 fn reports_of_another_model_do_not_anchor() {
     let mut messages = session(1.0).into_messages();
@@ -220,7 +222,7 @@ fn without_reports_it_counts() {
     assert_eq!(TokenCounter::new(&known, Tokenizer::Auto, Some(7)).overhead(), 7);
     let fixed = TokenCounter::new(&known, Tokenizer::Fixed(Estimator::O200k), None);
     assert_eq!((fixed.overhead(), fixed.message(&known.messages()[0])), (text, text));
-    // Another maker's tokenizer is known by a factor only.
+    // Another maker's tokenizer is known only by a factor.
     let claude = history("claude-opus-4-5", vec![user(PROSE)]);
     let claude = TokenCounter::new(&claude, Tokenizer::Auto, None);
     assert_eq!(claude.method().kind, MethodKind::Heuristic);
@@ -266,7 +268,7 @@ fn categories_hold_everything() {
             ("media", it.media),
             ("summary", it.summary),
         ] {
-            // Codex, and Gemini CLI of 2025, take an image that is only referred to for nothing.
+            // Codex, and Gemini CLI of 2025, count nothing for an image that is only a reference.
             assert!(found > 0 || name == "media", "{estimator:?}: {name}");
         }
     }
@@ -285,7 +287,7 @@ fn what_gemini_answered_costs_what_was_reported_of_it() {
     assert!(by_text < 20, "{by_text}");
     // Thoughts that no part shows.
     assert!((700..1_300).contains(&cost("gemini-3-flash", 900, 0)));
-    // Thoughts told apart are not sent again, and no model answers so much.
+    // Thoughts that are reported separately are not sent again, and no reply is that long.
     assert!(cost("gemini-3-flash", 900, 880) < 20);
     assert!(cost("gemini-3-flash", u64::MAX, 0) < 20);
 }

@@ -1,31 +1,31 @@
-//! What a script printed, as the results of its calls.
+//! Splits what a script printed into the results of its calls.
 
 use serde_json::{Map, Value};
 
 use super::{ENDED, RUNNING, plain};
 use crate::{Call, Output, Text};
 
-/// How the output of a script begins that threw an error.
+/// Prefix of the output of a script that threw an error.
 const FAILED: &str = "Script failed";
 
 fn is_shell(call: &Call) -> bool {
     matches!(&*call.name, "exec_command" | "write_stdin")
 }
 
-/// What a script printed, without what Codex says of its run.
+/// What a script printed, without Codex's header.
 pub(super) fn printed(text: &str) -> &str {
     text.split_once("Output:\n").map_or(text, |it| it.1.trim_start_matches('\n'))
 }
 
-/// The results of the calls of a script: each its own where what was printed tells them apart, as Codex's shell reports
-/// outside of code mode, or where it printed one block for each in a loop (`prints_each`); else the first has all of it.
-/// None for a call that a script which failed may not have come to.
+/// The results of the calls of a script. Each gets its own, reported as by Codex's shell outside of code
+/// mode, if the text tells them apart, or if the script printed one block per call in a loop (`prints_each`);
+/// else the first gets all of it. A call that a failed script may not have reached gets none.
 pub(super) fn results(calls: &[Call], prints_each: bool, output: &Output) -> Vec<Output> {
     let text = output.text.as_str();
     let stopped = output.failed || text.starts_with(FAILED);
     let error = text.starts_with(FAILED).then(|| attribute_error(calls, text)).flatten();
     let (reached, body) = error.map_or((0, printed(text)), |it| (it.at, printed(it.before)));
-    // Of the calls that did not make it fail.
+    // The header for calls that did not make the script fail.
     let header = text[..text.len() - printed(text).len()].replacen(FAILED, "Script completed", 1);
     let mut rest = Some(body);
     let mut out: Vec<Output> = Vec::new();
@@ -60,7 +60,7 @@ pub(super) fn results(calls: &[Call], prints_each: bool, output: &Output) -> Vec
     out
 }
 
-/// Of each call of the shell what it printed, and nothing of other calls; none where it cannot be told apart.
+/// What each shell call printed, and none for other calls; none at all if the results cannot be told apart.
 fn split_outputs(calls: &[Call], body: &str) -> Option<Vec<Option<String>>> {
     let mut shells = shells(body).into_iter();
     let count = calls.iter().filter(|it| is_shell(it)).count();
@@ -75,14 +75,14 @@ fn split_outputs(calls: &[Call], body: &str) -> Option<Vec<Option<String>>> {
 
 #[derive(Clone, Copy)]
 struct ScriptError<'a> {
-    /// The call that failed.
+    /// The index of the call that failed.
     at: usize,
     said: &'a str,
-    /// What stands in front of it.
+    /// The output before the error.
     before: &'a str,
 }
 
-/// The error of a script that failed, if one of its calls alone can have failed so.
+/// The error of a failed script, if only one of its calls can have caused it.
 fn attribute_error<'a>(calls: &[Call], text: &'a str) -> Option<ScriptError<'a>> {
     let (before, said) = text.split_once("Script error:\n")?;
     let said = said.trim();
@@ -92,7 +92,7 @@ fn attribute_error<'a>(calls: &[Call], text: &'a str) -> Option<ScriptError<'a>>
     Some(ScriptError { at, said, before })
 }
 
-/// The results of Codex's shell that stand in a text as JSON, in the words that it has outside of code mode.
+/// The results of Codex's shell that are in a text as JSON, in the form that they have outside of code mode.
 fn shells(text: &str) -> Vec<String> {
     const START: &str = "{\"chunk_id\":\"";
     let mut out: Vec<String> = Vec::new();
@@ -101,7 +101,7 @@ fn shells(text: &str) -> Vec<String> {
         let mut values = serde_json::Deserializer::from_str(&text[at..]).into_iter::<Value>();
         let (result, end) = match values.next() {
             Some(Ok(Value::Object(it))) => (it, at + values.byte_offset()),
-            // Codex cut it: what stands in front of the output is whole.
+            // Codex cut it: what is before the output is whole.
             _ => {
                 let next =
                     text[at + START.len()..].find(START).map_or(text.len(), |it| at + START.len() + it);
@@ -109,7 +109,7 @@ fn shells(text: &str) -> Vec<String> {
             }
         };
         let said = result.get("output").and_then(Value::as_str);
-        // `text(rest); text(output)`: the output stands behind the rest.
+        // `text(rest); text(output)`: the output follows the rest.
         let said = said.map_or_else(|| text[end..].trim_start_matches('\n').to_owned(), str::to_owned);
         let head = match (result.get("exit_code"), result.get("session_id")) {
             (Some(Value::Number(code)), _) => format!("{ENDED}{code}\n"),
@@ -122,7 +122,7 @@ fn shells(text: &str) -> Vec<String> {
     out
 }
 
-/// The fields of a result that was cut within its output.
+/// The fields of a result that was cut off inside its output.
 fn cut(text: &str) -> Map<String, Value> {
     let (head, output) = text.split_once("\"output\":\"").unwrap_or((text, ""));
     let closed = format!("{}}}", head.trim_end_matches(','));

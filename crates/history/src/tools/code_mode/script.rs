@@ -1,4 +1,4 @@
-//! The tools that a script calls.
+//! The tool calls in a script.
 
 use std::collections::HashMap;
 use std::iter::Peekable;
@@ -8,14 +8,14 @@ use serde_json::{Map, Value};
 
 use super::plain;
 
-/// Maximum nesting of what is looked into.
+/// Maximum nesting of values that are read.
 const DEEPEST: usize = 32;
 
-/// Where a patch begins, for `apply_patch`.
+/// The beginning of a patch, for `apply_patch`.
 const PATCH: &str = "*** Begin Patch";
 
-/// The calls of `tools.NAME(…)` in a script with their first argument, in the order in which they are made; an argument
-/// that is not known is null. And the patch in the script.
+/// The calls of `tools.NAME(…)` in a script with their first argument, in order; an unknown argument is null.
+/// Also the patch in the script, if there is one.
 pub(super) fn read(text: &str) -> (Vec<(String, Value)>, Option<String>) {
     let mut parser = Parser {
         text,
@@ -34,7 +34,7 @@ pub(super) fn read(text: &str) -> (Vec<(String, Value)>, Option<String>) {
 /// A constant that holds a literal.
 struct Constant {
     value: Value,
-    /// Bytes that a copy takes, about.
+    /// Approximate bytes that a copy takes.
     size: usize,
     /// Levels of arrays and objects.
     depth: usize,
@@ -67,10 +67,11 @@ struct Parser<'a> {
     text: &'a str,
     chars: Peekable<CharIndices<'a>>,
     constants: HashMap<&'a str, Constant>,
-    /// Bytes that may still be copied from constants: a line can name the one before it twice.
+    /// Bytes that may still be copied from constants: each line can use the one before it twice, doubling the
+    /// size.
     budget: usize,
     found: Vec<(String, Value)>,
-    /// The patch in the script: its first literal that is one, or a list joined to one.
+    /// The patch in the script: its first literal or joined list that is one.
     patch: Option<String>,
 }
 
@@ -88,12 +89,12 @@ impl<'a> Parser<'a> {
         self.chars.next_if(|it| it.1 == wanted).is_some()
     }
 
-    /// Whether a list ends here, with its bracket, with another's or with the script.
+    /// Whether a list ends here: with its bracket, with another closing bracket, or with the script.
     fn ends(&mut self, bracket: char) -> bool {
         self.eat(bracket) || self.peek().is_none_or(|it| matches!(it, ')' | ']' | '}'))
     }
 
-    /// Passes over white space and comments.
+    /// Skips white space and comments.
     fn blank(&mut self) {
         loop {
             let at = self.at();
@@ -119,7 +120,7 @@ impl<'a> Parser<'a> {
         &self.text[from..to]
     }
 
-    /// Passes over a token that is no part of a literal; with what it says where it begins a call or a constant.
+    /// Skips a token that is no part of a literal, but reads the call or the constant that begins with it.
     fn token(&mut self, depth: usize) {
         self.blank();
         let Some(first) = self.peek() else { return };
@@ -142,9 +143,9 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Passes over a regular expression, or the sign of a division.
+    /// Skips a regular expression, or a division sign.
     fn slash(&mut self) {
-        /// Bytes of a regular expression.
+        /// Maximum bytes of a regular expression.
         const LONGEST: usize = 1_000;
         let at = self.at();
         self.chars.next();
@@ -184,14 +185,14 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A copy of what a constant holds.
+    /// A copy of a constant's value.
     fn known(&mut self, name: &str, depth: usize) -> Option<Value> {
         let constant = self.constants.get(name).filter(|it| depth + it.depth < DEEPEST)?;
         self.budget = self.budget.checked_sub(constant.size)?;
         Some(constant.value.clone())
     }
 
-    /// A call, from behind `tools`.
+    /// Reads a call, from after `tools`.
     fn tool(&mut self, depth: usize) {
         if depth >= DEEPEST {
             return;
@@ -217,8 +218,8 @@ impl<'a> Parser<'a> {
         self.found.push((name, input));
     }
 
-    /// A literal, a constant that holds one, or such texts joined by `+`. Nothing, and nothing passed over, for any
-    /// other expression.
+    /// A literal, a constant that holds one, or such strings joined by `+`. `None` for any other expression,
+    /// of which nothing is skipped.
     fn value(&mut self, depth: usize) -> Option<Value> {
         let mut text = match self.operand(depth)? {
             Value::String(text) => text,
@@ -314,7 +315,7 @@ impl<'a> Parser<'a> {
             let value = if self.eat(':') {
                 self.value(depth + 1)
             } else {
-                // `{cmd, workdir}`.
+                // Shorthand: `{cmd, workdir}`.
                 self.known(&key, depth + 1)
             };
             if let Some(value) = value.filter(|_| !key.is_empty()) {
@@ -325,7 +326,7 @@ impl<'a> Parser<'a> {
         Value::Object(fields)
     }
 
-    /// Passes over what is left of an element and the comma behind it, up to the bracket that closes the list.
+    /// Skips the rest of an element and the comma after it, up to the bracket that closes the list.
     fn rest(&mut self, depth: usize) {
         let mut open = 0_usize;
         loop {
@@ -345,7 +346,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `` String.raw`…` ``, from behind its first word.
+    /// `` String.raw`…` ``, from after `String`.
     fn raw(&mut self) -> Option<String> {
         (self.eat('.') && self.word() == "raw" && self.peek() == Some('`')).then(|| self.string('`', true))
     }
@@ -378,8 +379,8 @@ impl<'a> Parser<'a> {
         text
     }
 
-    /// Reads the rest of a `\u` escape, from behind the `u`: four hexadecimal digits, a surrogate pair of two such
-    /// escapes, or digits in braces. `None` if it is no character.
+    /// Reads the rest of a `\u` escape, from after the `u`: four hexadecimal digits, a surrogate pair of two
+    /// such escapes, or digits in braces. `None` if it is no character.
     fn escaped(&mut self) -> Option<char> {
         if self.chars.next_if(|it| it.1 == '{').is_some() {
             let mut code = 0_u32;
@@ -406,7 +407,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The number that some hexadecimal digits stand for.
+    /// The value of `count` hexadecimal digits.
     fn digits(&mut self, count: usize) -> Option<u32> {
         let mut code = 0;
         for _ in 0..count {

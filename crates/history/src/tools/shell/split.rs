@@ -24,8 +24,8 @@ pub(super) fn split(command: &str) -> Vec<Simple> {
     lexer.commands
 }
 
-/// Bytes of the command substitution that `text` begins with, `(` to `)`. Its quotes and here-documents are its own: the
-/// message of `git commit -m "$(cat <<'EOF'` may contain any of them.
+/// The length of the command substitution that `text` begins with, from `(` to `)`. It has its own quotes and
+/// here-documents: the message of `git commit -m "$(cat <<'EOF'` may contain any of them.
 fn substitution(text: &str) -> usize {
     let mut depth = 0_usize;
     let mut quote = None;
@@ -137,7 +137,7 @@ impl Lexer<'_> {
         };
         self.begin_command(joint);
         match c {
-            // What runs in the background runs in a subshell.
+            // A command in the background runs in a subshell.
             '&' if !twice && self.list + 1 < self.commands.len() => {
                 self.commands.insert(self.list, Simple::of(SUBSHELL[0]));
                 self.heredocs.iter_mut().filter(|it| it.0 >= self.list).for_each(|it| it.0 += 1);
@@ -155,7 +155,7 @@ impl Lexer<'_> {
     fn begin_command(&mut self, joint: Joint) {
         let nothing = |it: &Simple| it.words.is_empty() && it.writes.is_empty() && it.appends.is_empty();
         match self.commands.last_mut() {
-            // A line break or bracket behind `|` or `;` separates nothing.
+            // A line break or parenthesis after `|` or `;` separates nothing.
             Some(last) if nothing(last) => {
                 if !matches!(joint, Joint::Then | Joint::None) {
                     last.joint = joint;
@@ -198,7 +198,8 @@ impl Lexer<'_> {
         }
     }
 
-    /// A here-string of PowerShell behind its `@`: from a quotation mark that ends its line to one that begins a line.
+    /// A here-string of PowerShell, from after its `@`: it ends at a quotation mark at the beginning of a
+    /// line.
     fn here_string(&mut self) -> bool {
         let from = self.chars.peek().map_or(self.command.len(), |(at, _)| *at);
         let rest = &self.command[from..];
@@ -253,7 +254,7 @@ impl Lexer<'_> {
     }
 
     fn output(&mut self) {
-        // `2>` and `&>` redirect messages; what they name is a log, not a file that is written.
+        // `2>` and `&>` redirect messages; their target is a log, not a file that the command writes.
         let messages = self.in_word && (self.word == "2" || self.word == "&");
         if self.in_word && (messages || self.word == "1") {
             self.word.clear();

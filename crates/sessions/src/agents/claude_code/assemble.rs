@@ -1,4 +1,4 @@
-//! From live rows to messages, in the client's order.
+//! Makes messages of live rows, in the client's order.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::blocks::is_blank;
 use crate::Origins;
 use history::{Kind, Message, Part, Role, Usage};
 
-/// A live row, understood: what goes into a message of it. The tree itself is large, and gone by then.
+/// The content of a live row. It is owned, so that the large tree can be dropped first.
 pub(super) struct LiveRow {
     pub(super) origin: Origin,
     pub(super) item: Box<RowItem>,
@@ -36,19 +36,20 @@ pub(super) enum RowSays {
         usage: Option<Usage>,
         model: Option<Arc<str>>,
     },
-    /// Tools' results, and what stands beside them in the row.
+    /// Tool results, and other blocks in the same row.
     Results(Kind),
     Summary,
-    /// In the order of the rows: the user's words, or the client's among them.
+    /// The user's words, or the client's text among them, in row order.
     Words(Kind),
-    /// What the client sends in front of the user's words.
+    /// Text of the client that it sends before the user's words.
     Before,
-    /// What the client sends as `system` behind them.
+    /// Text of the client that it sends as `system` after the user's words.
     After,
 }
 
-/// What the client drops without a word: results whose call is gone, calls whose result is (but those of the
-/// last response, which still run), blank texts of the model, and responses of which only thinking is left.
+/// Drops what the client silently drops: results without their call, calls without their result (except those
+/// of the last response, which may still be running), blank texts of the model, and responses with only
+/// thinking.
 pub(super) fn drop_orphans(items: &mut Vec<LiveRow>) {
     let gone = orphans(items);
     let numbers: HashSet<usize> = gone.iter().map(|it| it.0).collect();
@@ -62,15 +63,16 @@ pub(super) fn drop_orphans(items: &mut Vec<LiveRow>) {
     drop_lone_reasoning(items);
 }
 
-/// Parts that the client does not send: results without their call, calls without their result, and blank texts. Each is
-/// the number of its item and its place there.
+/// Parts that the client does not send: results without their call, calls without their result, and blank
+/// texts. Each as the index of its item and of the part in it.
 fn orphans(items: &[LiveRow]) -> HashSet<(usize, usize)> {
-    // Calls, each with the one of the same id before it that waits too: of several, a result answers the last.
+    // Calls: item, part, the earlier open call with the same id, answered. A result answers the latest open
+    // call.
     let mut calls: Vec<(usize, usize, Option<usize>, bool)> = Vec::new();
     let mut waiting: HashMap<&str, usize> = HashMap::new();
     let mut gone: HashSet<(usize, usize)> = HashSet::new();
-    // The response that began last, while the user has said nothing after it; and all that began since then. Rows of
-    // several may alternate: they become messages in the order in which they began.
+    // The latest response to begin, until the user says something; and all responses that have begun since
+    // then. Rows of several may alternate: they become messages in the order in which they began.
     let (mut running, mut begun) = (None, HashSet::new());
     for (number, LiveRow { item, .. }) in items.iter().enumerate() {
         let parts = &item.parts;
@@ -115,10 +117,10 @@ fn orphans(items: &[LiveRow]) -> HashSet<(usize, usize)> {
     gone
 }
 
-/// Drops replies that hold nothing but reasoning, and items that hold nothing.
+/// Drops replies with only reasoning, and empty items.
 fn drop_lone_reasoning(items: &mut Vec<LiveRow>) {
     let says = |parts: &[Part]| parts.iter().any(|it| !matches!(it, Part::Reasoning(_)));
-    // Thinking stays where another row of its response says something.
+    // Thinking stays if another row of its response says something.
     let spoken = items.iter().filter(|it| says(&it.item.parts)).filter_map(|it| match &it.item.says {
         RowSays::Reply { response, .. } => Some(response.clone()),
         _ => None,
@@ -131,14 +133,14 @@ fn drop_lone_reasoning(items: &mut Vec<LiveRow>) {
     });
 }
 
-/// Messages under construction: the responses at hand, and what came after them, sorted into what the client sends
-/// first and last.
+/// Messages under construction: the current responses, and the rows after them, grouped by the order in which
+/// the client sends them.
 #[derive(Default)]
 pub(super) struct Assembly {
     replies: Vec<Reply>,
-    /// The replies by response.
+    /// Indices in `replies` by response id.
     by_response: HashMap<Arc<str>, usize>,
-    /// What the rows of all replies say.
+    /// The rows of all replies.
     said: Vec<MessagePiece>,
     results: Vec<MessagePiece>,
     before: Vec<MessagePiece>,
@@ -152,24 +154,24 @@ pub(super) struct Assembled {
     pub(super) messages: Vec<Message>,
     /// The records that each message was made from.
     pub(super) origins: Origins,
-    /// Which message each row of a summary became.
+    /// The message index for each summary row.
     pub(super) summaries: HashMap<usize, usize>,
 }
 
 #[derive(Default)]
 struct Reply {
     usage: Option<Usage>,
-    /// The model that reported it.
+    /// The model that reported `usage`.
     model: Option<Arc<str>>,
-    /// Whether results came before the last of it.
+    /// Whether tool results came before its last row.
     late: bool,
 }
 
-/// What a row says, or a part of that.
+/// The content of a row, or some of it.
 struct MessagePiece {
-    /// Nothing if the row stands in an earlier piece of the message already.
+    /// None if an earlier piece of the same message has it already.
     origin: Option<Origin>,
-    /// The reply that it belongs to, if any.
+    /// Index of the reply that it belongs to; unused in other pieces.
     reply: usize,
     kind: Kind,
     parts: Vec<Part>,
@@ -182,7 +184,7 @@ impl MessagePiece {
 }
 
 impl Assembly {
-    /// `items`: how many rows will come.
+    /// `items`: how many rows to expect.
     pub(super) fn new(items: usize) -> Self {
         let out = Assembled { messages: Vec::with_capacity(items), ..Assembled::default() };
         Self { out, ..Self::default() }
@@ -193,7 +195,7 @@ impl Assembly {
         let RowItem { says, parts } = *item;
         match says {
             RowSays::Reply { response, usage, model } => {
-                // Blocks of one response belong together, also where results came in between.
+                // Blocks of one response belong together, even with results in between.
                 let only_results = self.before.is_empty() && self.words.is_empty() && self.after.is_empty();
                 let known = self.by_response.get(&response).copied().filter(|_| only_results);
                 if known.is_none() && !(only_results && self.results.is_empty()) {
@@ -212,7 +214,7 @@ impl Assembly {
                 self.said.push(MessagePiece { reply: number, ..piece(Kind::Said, parts) });
             }
             RowSays::Summary => {
-                // What is attached after a summary stays after it, so that the summary is the first of all.
+                // Attachments after a summary stay after it, so that the summary comes first.
                 self.flush();
                 self.push(Role::User, Kind::Summary, &mut [piece(Kind::Summary, parts)]);
             }
@@ -231,7 +233,7 @@ impl Assembly {
     fn flush(&mut self) {
         self.by_response.clear();
         let mut said = std::mem::take(&mut self.said);
-        // In the order of the file.
+        // In file order.
         said.sort_by_key(|it| (it.reply, it.row()));
         let pieces = said.chunk_by_mut(|a, b| a.reply == b.reply);
         for (reply, pieces) in std::mem::take(&mut self.replies).into_iter().zip(pieces) {
@@ -248,14 +250,14 @@ impl Assembly {
         let mut results = std::mem::take(&mut self.results);
         results.sort_by_key(MessagePiece::row);
         let beside = |it: &&MessagePiece| it.parts.iter().any(|it| !matches!(it, Part::Output(_)));
-        // A result beside nothing but the client's own text starts no turn.
+        // Results accompanied only by the client's own text start no turn.
         let either = |a, b| if a == b { a } else { Kind::Said };
         let kind = results.iter().filter(beside).map(|it| it.kind).reduce(either).unwrap_or(Kind::Said);
         self.push(Role::User, kind, &mut results);
         if results.len() > 1
             && let Some(message) = self.out.messages.last_mut()
         {
-            // All results come first: the API wants them right behind their calls.
+            // Results go first: the API requires them right after their calls.
             message.parts.sort_by_key(|it| !matches!(it, Part::Output(_)));
         }
 
@@ -286,7 +288,7 @@ impl Assembly {
     }
 }
 
-/// What was said after a result stands before the calls.
+/// Moves calls to the end: what the model said after a result goes before the calls.
 fn calls_last(pieces: &mut [MessagePiece]) -> Vec<MessagePiece> {
     let (mut said, mut calls) = (Vec::new(), Vec::new());
     for MessagePiece { origin, reply, kind, parts } in pieces {
@@ -299,7 +301,7 @@ fn calls_last(pieces: &mut [MessagePiece]) -> Vec<MessagePiece> {
     said.into_iter().chain(calls).filter(|it| !it.parts.is_empty()).collect()
 }
 
-/// The parts of several pieces, no more room than they take.
+/// The parts of all pieces, in a vector of exact capacity.
 fn joined(pieces: &mut [MessagePiece]) -> Vec<Part> {
     let mut out = Vec::with_capacity(pieces.iter().map(|it| it.parts.len()).sum());
     pieces.iter_mut().for_each(|it| out.append(&mut it.parts));

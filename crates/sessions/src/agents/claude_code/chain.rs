@@ -1,4 +1,4 @@
-//! The rows of a file: the tree that they make, read on all cores.
+//! The rows of a file and the tree they form, read on all cores.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::{Keep, Note, Record, Source, derive, glimpse};
 use history::error::Result;
 use history::{Part, json};
 
-/// All lines, of which the rows are known by their place in the tree.
+/// The lines of a file, the rows among them with their places in the tree.
 #[derive(Default)]
 pub(super) struct Index {
     pub(super) records: Vec<Record>,
@@ -25,30 +25,30 @@ pub(super) struct Index {
     pub(super) times: Option<(i64, i64)>,
     /// Whether any line was one of Claude Code's.
     pub(super) known: bool,
-    /// The last `last-prompt`: what it points at, how many rows came before it, its line.
+    /// The last `last-prompt`: the uuid that it points at, the number of rows before it, its line number.
     pub(super) pointer: Option<(Arc<str>, usize, u64)>,
-    /// All lines, blank ones too.
+    /// The number of lines, including blank ones.
     lines: u64,
 }
 
 impl Index {
-    /// All lines, or no more than the chain depends on and the first.
+    /// Reads all lines, or only the first ones and those that the chain depends on.
     ///
-    /// What rows say is read with them as far back as the chain is likely to lead: to the last place where a compaction
-    /// cut. Rows before it that it leads to all the same are left to be read once more.
+    /// The contents of rows are read with them as far back as the chain usually leads, to the last compaction
+    /// boundary. Live rows before that are left to be read again (`load`).
     pub(super) fn of(source: &dyn Source, keep: &Keep, coverage: Coverage) -> Result<Self> {
         let (index, from) = newest::<Self>(source, keep, coverage)?;
         if from == 0 {
             return Ok(index.without_sidechains());
         }
-        // The first time is the earliest of the first rows, which are not quite in order.
+        // The session began at the earliest time of its first rows, which are not strictly in order.
         let first = Self::within(source, 0..HEAD.min(from), None)?;
         let lines =
             if index.notes.is_empty() { 0 } else { each_line_in(source, 0..from, |_, _, _| Ok(true))? };
         Ok(Self::joined(vec![index, Self { times: first.times, lines, ..Self::default() }]))
     }
 
-    /// All lines, and of rows their places alone.
+    /// Reads all lines, but of rows only their places in the tree.
     pub(super) fn places(source: &dyn Source) -> Result<Self> {
         let mut parts = Vec::new();
         backwards(
@@ -62,12 +62,12 @@ impl Index {
         Ok(Self::joined(parts).without_sidechains())
     }
 
-    /// The last place where a compaction cut.
+    /// The last compaction boundary.
     pub(super) fn boundary(&self) -> Option<usize> {
         self.rows.iter().rposition(|it| it.kind == RowKind::Boundary && !it.sidechain)
     }
 
-    /// A sub-agent's file is nothing but sidechain: there it is the chain.
+    /// In a sub-agent's file all rows are sidechain: there they are the main chain.
     fn without_sidechains(mut self) -> Self {
         if self.rows.iter().all(|it| it.sidechain) {
             self.rows.iter_mut().for_each(|it| it.sidechain = false);
@@ -106,7 +106,8 @@ impl Index {
         if let Some(at) = line.at {
             self.time(at);
         }
-        // Most rows are of the same directory and response as the one before, and hang on it.
+        // Most rows have the directory and response of the row before, which is also their parent: these
+        // strings are shared.
         let before = self.rows.last();
         let known = |of: fn(&Row) -> Option<&Arc<str>>| before.and_then(of);
         let uuid: Arc<str> = uuid.into();
@@ -170,7 +171,7 @@ impl Stretch for Index {
             }
             Ok(true)
         })?;
-        // All ranges are held until the first one is there.
+        // All ranges stay in memory until the first one has been read.
         index.records.shrink_to_fit();
         index.rows.shrink_to_fit();
         Ok(index)
@@ -185,8 +186,8 @@ impl Stretch for Index {
         self.boundary().is_some()
     }
 
-    /// Whether behind the last boundary everything hangs together, what that boundary preserves is there, and so is
-    /// what is known of the session.
+    /// Whether the rows from the last boundary on are all connected, what the boundary preserves has been
+    /// read, and the session's id and time are known.
     fn is_enough(&self) -> bool {
         let Some(boundary) = self.boundary() else { return false };
         let Some(compact) = &self.rows[boundary].compact else { return false };
@@ -266,7 +267,7 @@ fn row_kind(kind: &str, line: &RowLine<'_>) -> RowKind {
     }
 }
 
-/// What is wrong with a line that is no object.
+/// The note for a line that is not an object.
 fn broken(bytes: &[u8]) -> String {
     let text = json::mend(bytes);
     match serde_json::from_str::<Fields>(&text) {
@@ -275,7 +276,7 @@ fn broken(bytes: &[u8]) -> String {
     }
 }
 
-/// The known text in the place of an equal one, so that it is held once.
+/// Interns a string: `known` if it is equal.
 fn shared(new: Option<&str>, known: Option<&Arc<str>>) -> Option<Arc<str>> {
     let new = new?;
     Some(known.filter(|it| ***it == *new).map_or_else(|| new.into(), Arc::clone))

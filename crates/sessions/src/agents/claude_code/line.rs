@@ -1,5 +1,5 @@
-//! A line of a transcript, read in one pass. A field of the wrong type counts as missing; of several of one name, the last
-//! counts, as in JavaScript.
+//! A line of a transcript, read in one pass. A field of the wrong type counts as missing; of duplicate fields
+//! the last counts, as in JavaScript.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -15,14 +15,14 @@ use crate::parse::texts::{Interner, Scratch, Texts};
 use crate::{Keep, derive, is_cleared, is_our_summary, refusal};
 use history::{Call, Kind, Media, Opaque, Output, Part, Reasoning, Text, Usage};
 
-/// A line, its texts as they are to be kept.
+/// A parsed line, with its texts as `keep` leaves them.
 #[derive(Default)]
 pub(super) struct RowLine<'a> {
     pub(super) kind: Option<Cow<'a, str>>,
     pub(super) uuid: Option<Cow<'a, str>>,
     pub(super) parent: Option<Cow<'a, str>>,
     pub(super) answers: Option<Cow<'a, str>>,
-    /// Nothing if it is not said.
+    /// None if the field is missing.
     pub(super) sidechain: Option<bool>,
     pub(super) meta: bool,
     pub(super) summary: bool,
@@ -37,13 +37,13 @@ pub(super) struct RowLine<'a> {
     pub(super) compact: Option<Box<Compact>>,
     pub(super) message: Option<RowContent<'a>>,
     message_at: Range<usize>,
-    /// What a command of the client printed.
+    /// The output of a command that ran in the client.
     pub(super) content: Option<Text>,
     pub(super) attached: Attached<'a>,
     refused: Refused<'a>,
 }
 
-/// What the client adds, as it stands.
+/// What the client adds, as raw JSON.
 #[derive(Default)]
 pub(super) struct Attached<'a> {
     pub(super) attachment: Option<&'a str>,
@@ -51,12 +51,12 @@ pub(super) struct Attached<'a> {
     pub(super) role: Option<Cow<'a, str>>,
 }
 
-/// What a row says beside the result of a call about whether the user refused it.
+/// The fields of a row that say, beside the result of a call, whether the user refused the call.
 #[derive(Default)]
 struct Refused<'a> {
     kind: Option<Cow<'a, str>>,
     decision: Option<Cow<'a, str>>,
-    /// Whether the result also stands as it was shown.
+    /// Whether the row also has the result as it was shown (`toolUseResult`).
     shown: bool,
 }
 
@@ -84,15 +84,15 @@ pub(super) struct Kept {
     pub(super) uuids: Vec<String>,
 }
 
-/// What a message says.
+/// The content of a message.
 #[derive(Default)]
 pub(super) struct RowContent<'a> {
     pub(super) parts: Vec<Part>,
-    /// Whether a text or an attachment of it is the user's own.
+    /// Whether any text or attachment is the user's own.
     is_own: bool,
-    /// Whether the last text of it is a summary of ours.
+    /// Whether the last text is a summary of ours.
     pub(super) is_summary: bool,
-    /// Whether it speaks of a tool's result.
+    /// Whether it mentions a tool result.
     pub(super) has_result: bool,
     /// `message.id`.
     pub(super) id: Option<Cow<'a, str>>,
@@ -101,23 +101,23 @@ pub(super) struct RowContent<'a> {
 }
 
 impl RowContent<'_> {
-    /// Whose words they are.
+    /// Whether its words are the user's.
     pub(super) fn kind(&self) -> Kind {
         if self.is_own { Kind::Said } else { Kind::Context }
     }
 }
 
 pub(super) struct LineReader<'k> {
-    /// Without anything that stands for them, only the place of rows is read.
+    /// Without a `keep`, only the places of rows in the tree are read.
     pub(super) texts: Texts<'k>,
     held: Scratch,
-    /// Room for a text that is put together of several.
+    /// Buffer for a text that is joined from several.
     joined: String,
-    /// Room for the parts of a message.
+    /// Buffer for the parts of a message.
     parts: Vec<Part>,
 }
 
-/// A block, as its fields come.
+/// A block, filled in as its fields are read.
 #[derive(Default)]
 struct Block<'a> {
     kind: Option<Cow<'a, str>>,
@@ -146,12 +146,12 @@ impl<'k> LineReader<'k> {
         let mut out = RowLine::default();
         Cursor::whole(line, |it| it.object(|it, name| self.field(&mut out, it, name)))?;
         let Some(said) = &mut out.message else { return Some(out) };
-        // Anywhere in it.
+        // Searched for anywhere in the message.
         said.has_result |= out.kind.as_deref() == Some("user")
             && memmem::find(&line[out.message_at.clone()], b"\"tool_result\"").is_some();
         for part in &mut said.parts {
             if let Part::Output(output) = part {
-                // An MCP server's error could read the same.
+                // The error of an MCP server could read like a refusal.
                 output.refusal.take_if(|it| !out.refused.is_real(it));
             }
         }
@@ -213,7 +213,7 @@ impl<'k> LineReader<'k> {
         Some(said)
     }
 
-    /// `content`: a text, or blocks.
+    /// `content`: a string, or blocks.
     fn content(&mut self, it: &mut Cursor<'_>, said: &mut RowContent<'_>) -> Option<()> {
         (said.is_own, said.is_summary, said.has_result) = (false, false, false);
         self.parts.clear();
@@ -228,20 +228,20 @@ impl<'k> LineReader<'k> {
             (b'[', _) => it.list(|it| self.block(it, said))?,
             _ => it.pass()?,
         }
-        // No more room than they take.
+        // Collected, because that gives an exact capacity.
         said.parts = self.parts.drain(..).collect();
         Some(())
     }
 
-    /// The parts of a content that stands alone.
+    /// The parts of a `content` value outside a message.
     pub(super) fn parts<'a>(&mut self, raw: &'a str) -> RowContent<'a> {
         let mut said = RowContent::default();
-        // What is no JSON says nothing.
+        // Invalid JSON has no content.
         let _: Option<()> = Cursor::whole(raw.as_bytes(), |it| self.content(it, &mut said));
         said
     }
 
-    /// A block; one that is not sent, or is no object, becomes nothing.
+    /// Reads a block; one that is not sent, or not an object, gives no part.
     fn block(&mut self, it: &mut Cursor<'_>, said: &mut RowContent<'_>) -> Option<()> {
         if it.peek()? != b'{' {
             return it.pass();
@@ -276,7 +276,7 @@ impl<'k> LineReader<'k> {
                 let id = owned(block.call, &mut self.held.ids);
                 Some(Part::Output(Output { id, failed: block.failed, refusal, ..result }))
             }
-            // Says that another model took over; not sent (2.1.328).
+            // Marks that another model took over; not sent (2.1.328).
             "fallback" => None,
             _ if self.texts.keep.is_none() => None,
             kind => Some(match block.source.and_then(|it| attachment(kind, it)) {
@@ -330,8 +330,8 @@ impl<'k> LineReader<'k> {
         }
     }
 
-    /// What a tool answered: a text, or blocks, of which texts, attachments and what is not known count. Its id is
-    /// set later.
+    /// The content of a tool's result: a string, or blocks, of which texts, attachments and unknown ones
+    /// count. The caller sets the id.
     fn result(&mut self, it: &mut Cursor<'_>) -> Option<Output> {
         let texts = self.texts;
         let of = |text: &str, media| output(texts.of(text), text, media);
@@ -350,7 +350,7 @@ impl<'k> LineReader<'k> {
         }
     }
 
-    /// A block of a result: a line of its text, or an attachment.
+    /// A block of a result: adds a line to the text, or an attachment.
     fn piece(&mut self, it: &mut Cursor<'_>, joined: &mut String, media: &mut Vec<Media>) -> Option<()> {
         if it.peek()? != b'{' {
             return it.pass();
@@ -395,8 +395,8 @@ impl<'k> LineReader<'k> {
 }
 
 impl Refused<'_> {
-    /// Whether a result that reads like a refusal is one: since 2.1.328 a row says how permission was decided, and in every
-    /// row of Claude Code the result also stands as it was shown.
+    /// Whether a result that reads like a refusal is one: every row of Claude Code also has the result as it
+    /// was shown, and since 2.1.328 it says how permission was decided.
     fn is_real(&self, refusal: &history::Refusal) -> bool {
         self.shown
             && self.kind.as_deref().is_none_or(|it| refusal.by_settings || it == "user-rejected")
@@ -404,7 +404,7 @@ impl Refused<'_> {
     }
 }
 
-/// A result; `said` is its text before it was kept.
+/// `said`: the text of the result before `keep` replaced it.
 fn output(text: Text, said: &str, media: Vec<Media>) -> Output {
     Output {
         cleared: is_cleared(said),
@@ -414,7 +414,7 @@ fn output(text: Text, said: &str, media: Vec<Media>) -> Output {
     }
 }
 
-/// What was preserved counts only where all of it is named.
+/// What was preserved counts only if all of its fields are there.
 fn compact(found: &Value) -> Compact {
     Compact {
         trigger: found["trigger"].as_str().map(str::to_owned),
@@ -465,7 +465,7 @@ mod tests {
             .collect();
         let image = r#"{"type":"image","source":{"type":"x"}}"#;
         assert_eq!((raw, kind), (vec![r#"{"type":"new","content":[1]}"#, image], Kind::Context));
-        // Half a character must be mended where it is copied.
+        // A lone surrogate must be mended where it is copied, but not where it is skipped.
         assert!(read(r#"{"message":{"content":[{"type":"new","x":"\ud83d"}]}}"#, |_| ()).is_none());
         assert!(read(r#"{"message":{"content":[]},"x":"\ud83d"}"#, |_| ()).is_some());
     }

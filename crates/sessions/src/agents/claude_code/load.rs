@@ -1,4 +1,4 @@
-//! What a row says.
+//! The content of a row.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::{Keep, Record, Source};
 use history::error::Result;
 use history::{Kind, Part, Text, Usage};
 
-/// The model's name on rows that the client wrote in the model's place.
+/// The model name on rows that the client wrote in the model's place.
 pub(super) const SYNTHETIC: &str = "<synthetic>";
 
-/// Where attachments of versions that did not record what was sent hold it: type, JSON pointer.
+/// Where attachments hold their text in versions that did not record what was sent: type, JSON pointer.
 const ATTACHED: [(&str, &str); 14] = [
     ("agent_listing_delta", "/addedLines"),
     ("batching_reminder_sent", "/text"),
@@ -35,10 +35,10 @@ const ATTACHED: [(&str, &str); 14] = [
     ("total_tokens_reminder", "/text"),
 ];
 
-/// What a row says, read once more.
+/// Reads the content of a row again.
 ///
 /// # Errors
-/// Those of reading `source`.
+/// Errors of reading `source`.
 pub(super) fn load(
     source: &dyn Source,
     records: &[Record],
@@ -54,10 +54,11 @@ pub(super) fn load(
     Ok(loaded(row, line, model, reader.texts))
 }
 
-/// What a row says; `model` is the one that answered, by the name at hand. Its texts are as `keep` leaves them.
+/// The content of a row, with texts as `keep` leaves them. `model`: the interned name of the model that
+/// replied.
 ///
 /// # Errors
-/// What is missing.
+/// What the row lacks.
 pub(super) fn loaded(
     row: &Row,
     line: &mut RowLine<'_>,
@@ -88,7 +89,6 @@ pub(super) fn loaded(
     Ok(Loaded { item: item.map(Box::new), model: None })
 }
 
-/// What an assistant's row says.
 fn reply(response: Arc<str>, model: Option<Arc<str>>, usage: Option<Usage>, parts: Vec<Part>) -> Loaded {
     let synthetic = model.as_deref() == Some(SYNTHETIC);
     let usage = usage.filter(|it| !synthetic && it.context() > 0);
@@ -97,7 +97,6 @@ fn reply(response: Arc<str>, model: Option<Arc<str>>, usage: Option<Usage>, part
     Loaded { item: Some(Box::new(RowItem { says, parts })), model }
 }
 
-/// What a user's row says.
 fn words(said: RowContent<'_>, meta: bool, summary: bool) -> RowItem {
     let kind = if meta { Kind::Context } else { said.kind() };
     let parts = said.parts;
@@ -114,11 +113,11 @@ fn words(said: RowContent<'_>, meta: bool, summary: bool) -> RowItem {
 fn attachment(attached: &Attached<'_>) -> Result<Option<RowItem>, String> {
     let Some(raw) = attached.attachment else { return Ok(None) };
     let Some(fields) = Fields::of(raw) else { return Ok(None) };
-    // Looked at first, and held as they are.
+    // Texts are read whole here; the caller applies `keep`.
     let mut reader = LineReader::new(Some(WHOLE), 0);
     let kind = fields.text("type").unwrap_or_default();
-    // What the user typed while the model was at work, and what ended in the background. The client sends it wrapped in
-    // a sentence of its own; here are the words alone.
+    // What the user typed while the model was working, and notices of background tasks that ended. The client
+    // sends it wrapped in a sentence of its own; only the words themselves are read.
     let queued = || fields.text("commandMode").is_none_or(|it| it == "prompt" || it == "task-notification");
     if kind == "queued_command" && queued() {
         let said = reader.parts(fields.get("prompt").unwrap_or_default());
@@ -150,7 +149,7 @@ fn attachment(attached: &Attached<'_>) -> Result<Option<RowItem>, String> {
     if user {
         return Ok(Some(RowItem { says: RowSays::Before, parts: texts }));
     }
-    // As `system` it is sent without the tag that marks it elsewhere.
+    // In a `system` message the client sends it without the `<system-reminder>` tag.
     let bare = |part: Part| match part {
         Part::Text(text) => {
             let inner = text.as_str().strip_prefix("<system-reminder>\n");

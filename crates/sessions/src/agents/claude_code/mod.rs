@@ -1,14 +1,13 @@
 //! Claude Code's `~/.claude/projects/<folder>/<session id>.jsonl`.
 //!
-//! The file is a tree of rows (`uuid`, `parentUuid`) among lines that are not context. What the client sends next is
-//! one path through the tree: `chain` reads the tree (`line` one row after another), `path`
-//! finds it, `assemble` makes messages of its rows.
-//! What is not documented was measured: Claude Code 2.1.197 and 2.1.328 resumed hand-made sessions, and the request
-//! that the model got was compared.
+//! The file is a tree of rows (`uuid`, `parentUuid`) among lines that are not context. What the client sends
+//! next is one path through the tree: `chain` reads the tree (each row by `line`), `path` finds the path,
+//! `assemble` makes messages of its rows. What is not documented was measured: Claude Code 2.1.197 and
+//! 2.1.328 resumed hand-made sessions, and the requests that the model got were compared.
 //!
 //! One deliberate difference: the client sends consecutive user rows as blocks of one message. Here they are one
-//! message only as far as they are of one [kind](history::Kind), so that what the client injects is never
-//! taken for the user's words, and a history can be cut between a tool's result and the prompt that follows it.
+//! message only if they are of the same [kind](history::Kind), so that what the client injects is never taken
+//! for the user's words, and a history can be cut between a tool's result and the prompt that follows it.
 
 mod assemble;
 mod blocks;
@@ -45,10 +44,10 @@ pub(crate) static ROW: FormatRow = FormatRow {
     repair: &[crate::repair::lines, repair::chain, repair::rows],
 };
 
-/// Rows of the tree.
+/// The types of rows in the tree.
 const ROW_TYPES: [&str; 5] = ["user", "assistant", "system", "attachment", "progress"];
 
-/// Lines beside the tree, seen in versions 1.0 to 2.1.328. They are never context.
+/// The types of lines outside the tree, seen in versions 1.0 to 2.1.328. They are never context.
 const SIDE_TYPES: [&str; 25] = [
     "agent-name",
     "ai-title",
@@ -79,13 +78,13 @@ const SIDE_TYPES: [&str; 25] = [
 
 pub use blocks::is_clients;
 
-/// Whether the first part of a file (about 64 KB, mended) surely is a Claude Code transcript: one of its lines is a
-/// row of the tree, or a side line that names what only Claude Code has.
+/// Whether the first part of a file (about 64 KB, mended) is certainly a Claude Code transcript: one of its
+/// lines is a row of the tree, or a line outside it with fields that only Claude Code writes.
 pub fn sniff(first_lines: &str) -> bool {
     beginning::values(first_lines).any(|it| {
         let has = |key: &str| it.get(key).is_some();
         let in_tree = it["uuid"].is_string() && (has("parentUuid") || it["isSidechain"].is_boolean());
-        // The uuid stands at the end of a row, and often its type behind its message.
+        // A line that was cut off: the uuid is at the end of a row, and the type is often after the message.
         let is_cut = has("parentUuid") && has("isSidechain") && !has("uuid");
         match it["type"].as_str() {
             Some(kind) if ROW_TYPES.contains(&kind) => is_cut || in_tree,

@@ -1,9 +1,10 @@
-//! Outputs replaced where they stand, so that a process that is killed meanwhile leaves rows that can be read.
+//! Replaces outputs in place, so that the rows stay readable if the process is killed while it writes.
 //!
-//! Blanks behind the placeholder, up to where the output ended, are not enough: a long output lies on many pages, of
-//! which the system writes one after the other, and the quote that ends the text would have to come up on the first and
-//! go from the last at once. So the quote at the end stays: what is left of the output becomes a text that is never
-//! read, in a field of ours behind the message, and only the few bytes between are written.
+//! Padding the placeholder with blanks up to the output's old end is not enough: a long output spans many
+//! pages, which the system writes one after the other, and the closing quote would have to appear on the
+//! first page and vanish from the last at once. So the old closing quote stays: the rest of the output
+//! becomes a string that nobody reads, in a field of ours after the message, and only the few bytes between
+//! are written.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -15,7 +16,8 @@ use history::error::Result;
 use history::json;
 use history::{History, Message, Output};
 
-/// The session with the outputs that `after` changes, and no other byte moved.
+/// The session with the outputs that `after` changes. Other bytes move only if an output grows, with a
+/// warning.
 pub(super) fn patch(source: &dyn Source, session: &Session, after: &History) -> Result<Written> {
     let (mut by, mut warnings) = (BTreeMap::new(), Vec::new());
     for (number, old, new) in changed_outputs(source, session.history.messages(), after)? {
@@ -60,14 +62,15 @@ pub(super) fn patch(source: &dyn Source, session: &Session, after: &History) -> 
     Ok(Written { pieces, warnings, ..Written::default() })
 }
 
-/// The field that holds what is left of an output.
+/// The field that holds the rest of a replaced output.
 pub(super) const ASIDE: &str = "epitome";
 
-/// Maximum bytes of its message that are repeated behind an output: the ends of lists and objects, `is_error`.
+/// Maximum bytes of the message after an output, which are written again before the rest of the output: the
+/// ends of lists and objects, `is_error`.
 const SAID_AGAIN: usize = 256;
 
-/// The bytes from the start of `content` on that make it `new` and leave the rest of the row as it was. Nothing if there
-/// is no room, or if much of the message stands behind `content`.
+/// The bytes to write from the start of `content` on, so that it becomes `new` and the other fields of the
+/// row stay as they are. None if there is no room, or if too much of the message follows `content`.
 fn set_aside(row: &str, content: &Range<usize>, new: &str) -> Option<String> {
     let message = place(row, Fields::of(row)?.get("message")?)?;
     let behind = row.get(content.end..message.end).filter(|it| it.len() <= SAID_AGAIN)?;
@@ -78,9 +81,9 @@ fn set_aside(row: &str, content: &Range<usize>, new: &str) -> Option<String> {
     Some(out)
 }
 
-/// The first place in a text at or behind `from` with room for `used` bytes between, and for what has to be opened so
-/// that what follows that place ends what it ended before: the objects and lists since the start of `range`, and the
-/// text.
+/// The first position inside a string with room between it and `from` for `used` bytes and for the returned
+/// opening characters. These reopen what is open at that position (the objects and lists since the start of
+/// `range`, and the string), so that the bytes that follow close the same as before.
 fn inside_a_text(row: &str, range: Range<usize>, from: usize, used: usize) -> Option<(usize, String)> {
     let bytes = row.as_bytes();
     let mut open: Vec<u8> = Vec::new();
@@ -101,7 +104,7 @@ fn inside_a_text(row: &str, range: Range<usize>, from: usize, used: usize) -> Op
                 let counts = at >= from && !names;
                 at += 1;
                 while at < range.end && bytes[at] != b'"' {
-                    // Not between the halves of a character.
+                    // Not inside a character, nor between surrogates.
                     if counts && at >= wanted && row.is_char_boundary(at) && !row[at..].starts_with("\\ud") {
                         return Some((at, opened));
                     }
@@ -115,19 +118,19 @@ fn inside_a_text(row: &str, range: Range<usize>, from: usize, used: usize) -> Op
     None
 }
 
-/// The outputs of `new` that say something else, by the call they answer; nothing if the messages differ in more.
+/// The changed outputs of `new` by call id; none if the messages also differ in something else.
 pub(super) fn changed<'a>(old: &Message, new: &'a Message) -> Option<HashMap<&'a str, &'a Output>> {
     let outputs = old.outputs().zip(new.outputs());
     let changed = outputs.filter(|(old, new)| !old.text.same(&new.text) || old.media != new.media);
     old.differs_in_outputs_alone(new).then(|| changed.map(|(_, new)| (&*new.id, new)).collect())
 }
 
-/// Blocks of a row's content, as they are written.
+/// The blocks of a row's content, as raw JSON.
 pub(super) fn raw_blocks(text: &str) -> Vec<&str> {
     Fields::of(text).and_then(|it| it.object("message")?.list("content")).unwrap_or_default()
 }
 
-/// Where in a record the `content` of these outputs stands, in order, and what is to stand there.
+/// The ranges of the `content` of these outputs in a record, in order, and the JSON to put there.
 pub(super) fn contents(text: &str, outputs: &HashMap<&str, &Output>) -> Vec<(Range<usize>, String)> {
     let mut left = outputs.clone();
     let changed = |block: &str| {

@@ -1,4 +1,4 @@
-//! Which rows are live: the leaf of the tree, and the path that the client would send.
+//! Which rows are live: the leaf of the tree, and the path to it, which the client would send.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,28 +9,30 @@ use super::chain::Index;
 use super::row::{Row, RowKind};
 use crate::Note;
 
-/// How long before a row whose parent is lost the one may be written that the client puts in the parent's place.
+/// Maximum time between a row whose parent is missing and the earlier row that the client uses as its parent.
 const BRIDGED_MS: i64 = 5_000;
 
-/// Rows by time: whether they are of a sidechain, when they were written, and their number.
+/// Rows in order of time: whether of a sidechain, time, row number.
 type Timeline = BTreeSet<(bool, i64, usize)>;
 
 /// Rows by their uuid.
 type ByUuid = HashMap<Arc<str>, usize>;
 
 impl Index {
-    /// The numbers of the live rows in the order in which the client goes through them.
+    /// The numbers of the live rows, in the order in which the client visits them.
     ///
-    /// - The path ends in the newest descendant of what the last `last-prompt` points at, else in the last row. A
-    ///   boundary that comes after the pointer makes it void. The order of the file counts, not the time stamps.
-    /// - It leads over `parentUuid` alone, so that it stops at a boundary; `logicalParentUuid` is not followed.
-    /// - Where a parent is not in the file, it goes on from the last row that was written within 5 s before.
-    /// - Rows that the last boundary preserves stand behind their anchor.
-    /// - Parallel calls are a tree: the rest of a response on the path, and the results of its calls, are put back.
+    /// - The path ends in the newest descendant of the row that the last `last-prompt` points at, else in the
+    ///   last row. A boundary after the pointer makes it invalid. File order counts, not the time stamps.
+    /// - It follows `parentUuid` only, so it stops at a boundary; `logicalParentUuid` is ignored.
+    /// - Where a parent is not in the file, it continues from the last row that was written within 5 s
+    ///   before.
+    /// - Rows that the last boundary preserves come after their anchor.
+    /// - Parallel calls branch: the other rows of a response on the path, and the results of its calls, are
+    ///   put back.
     ///
-    /// Where no row hangs on another, there is no tree (files made by other tools): all rows in their order.
+    /// Where no row has a parent (files made by other tools), all rows are live, in file order.
     pub(super) fn live(&mut self) -> Vec<usize> {
-        // Of several rows with one uuid the last counts.
+        // Of several rows with the same uuid the last counts.
         let by_uuid: ByUuid = self.rows.iter().enumerate().map(|(at, it)| (it.uuid.clone(), at)).collect();
         let mut parents = self.parents(&by_uuid);
         let main: Vec<usize> = (0..self.rows.len()).filter(|it| !self.rows[*it].sidechain).collect();
@@ -59,7 +61,7 @@ impl Index {
     }
 
     fn parents(&self, by_uuid: &ByUuid) -> Vec<Option<usize>> {
-        // Most rows hang on the one before, whose uuid they then share.
+        // Most rows have the row before as parent, and then share the `Arc` of its uuid: no lookup is needed.
         let unique = by_uuid.len() == self.rows.len();
         let mut parents: Vec<Option<usize>> = Vec::with_capacity(self.rows.len());
         for (at, row) in self.rows.iter().enumerate() {
@@ -106,7 +108,7 @@ impl Index {
         }
     }
 
-    /// The rows from the root to the leaf, and for each row whether it is one of them.
+    /// The rows from the root to the leaf, and for each row whether it is on that path.
     fn walk(&mut self, leaf: Option<usize>, parents: &[Option<usize>]) -> (Vec<usize>, Vec<bool>) {
         let (mut path, mut seen) = (Vec::new(), vec![false; self.rows.len()]);
         let (mut bridged, mut unseen) = (Vec::new(), None);
@@ -129,7 +131,8 @@ impl Index {
         (path, seen)
     }
 
-    /// The path, and behind each row those of `off` that belong to the same response: parallel calls and their results.
+    /// The path, with the rows of `off` put after the rows of the same response: parallel calls and their
+    /// results.
     fn with_siblings(&self, path: Vec<usize>, off: &[usize], by_uuid: &ByUuid) -> Vec<usize> {
         if off.is_empty() {
             return path;
@@ -159,8 +162,8 @@ impl Index {
         out
     }
 
-    /// Where a row's parent is not in the file, the row on which the client goes on: the last that was written before it,
-    /// within [`BRIDGED_MS`]. Measured on 2.1.328. `unseen` is made when it is first needed.
+    /// Where a row's parent is not in the file, the row from which the client continues: the last one written
+    /// before it, within [`BRIDGED_MS`]. Measured on 2.1.328. `unseen` is filled on first use.
     fn bridge(&self, at: usize, seen: &[bool], unseen: &mut Option<Timeline>) -> Option<usize> {
         let row = &self.rows[at];
         let (_, time) = row.parent.as_ref().zip(row.at)?;
@@ -169,7 +172,7 @@ impl Index {
             rows.filter_map(|(at, it)| Some((it.sidechain, it.at?, at))).collect()
         });
         let first = (row.sidechain, time.saturating_sub(BRIDGED_MS), 0);
-        // What was passed over was seen, or is now.
+        // A removed row was seen already, or is from now on.
         while let Some(&last) = unseen.range(first..=(row.sidechain, time, usize::MAX)).next_back() {
             unseen.remove(&last);
             if !seen[last.2] {
@@ -188,7 +191,8 @@ impl Index {
         Note { line: self.rows[at].line, what }
     }
 
-    /// A note where the path begins at a row whose parent is not in the file: the client sends nothing from before it.
+    /// A note if the path begins at a row whose parent is not in the file: the client sends nothing from
+    /// before it.
     fn hole(&self, path: &[usize], parents: &[Option<usize>]) -> Option<Note> {
         let root = *path.first()?;
         let parent = self.rows[root].parent.as_ref().filter(|_| parents[root].is_none())?;
@@ -201,8 +205,8 @@ impl Index {
         (hidden > 0).then(|| Note { line: self.rows[root].line, what })
     }
 
-    /// Hangs what a boundary preserves behind its anchor, and what hung on the anchor behind that. Nothing if it
-    /// preserves nothing, or a row that is not there.
+    /// Makes the rows that a boundary preserves descend from its anchor, and the anchor's children from the
+    /// last of them. Returns the preserved rows; none if there are none or one is missing.
     fn relink(
         &self,
         boundary: usize,
@@ -248,7 +252,7 @@ impl Index {
     }
 }
 
-/// Which rows hang on `start`, it included.
+/// Which rows descend from `start`, itself included.
 fn descendants(start: usize, parents: &[Option<usize>]) -> Vec<bool> {
     let mut children = vec![Vec::new(); parents.len()];
     for (row, parent) in parents.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! From a transcript to a session.
+//! Reads a transcript as a session.
 
 use std::sync::Arc;
 
@@ -11,7 +11,8 @@ use crate::{Format, Keep, Note, Origins, PastCompaction, Session, Source};
 use history::error::{Error, ErrorKind, Result};
 use history::{History, Kind, Message, Meta, Role};
 
-/// Reads a transcript. The history is what Claude Code would send after a resume, but for what it adds afresh.
+/// Reads a transcript. The history is what Claude Code would send after a resume, except for what it adds
+/// anew.
 ///
 /// `id` of a message is the uuid of its first row; usage is that of a response's last row, unless all of it is zero.
 ///
@@ -22,8 +23,8 @@ pub fn read(source: &dyn Source) -> Result<Session> {
     session(source, keep, Index::of(source, keep, Coverage::Whole)?)
 }
 
-/// The same for a session that is only measured: parts are as `keep` leaves them, and no line is looked at that the
-/// history does not depend on.
+/// [`read`] for a session that is only measured: texts are as `keep` leaves them, and lines that the history
+/// does not depend on are not read.
 ///
 /// # Errors
 /// As [`crate::scan`].
@@ -44,7 +45,7 @@ fn session(source: &dyn Source, keep: &Keep, mut index: Index) -> Result<Session
     }
     let live = index.live();
     let mut items = Vec::with_capacity(live.len());
-    // The shell may go elsewhere; its first directory is the session's.
+    // The shell may change its directory; the first one is the session's.
     let cwd = index.rows.iter().find_map(|it| it.cwd.clone());
     let stood = stood(&index, &live, cwd.as_deref());
     let planning = live.iter().rev().find_map(|it| index.rows[*it].planning);
@@ -98,7 +99,7 @@ fn session(source: &dyn Source, keep: &Keep, mut index: Index) -> Result<Session
     })
 }
 
-/// The messages from which on the shell stood in another directory, with it.
+/// When the shell changed its directory: the first message in each directory, and the directory.
 fn shell_dirs(stood: &[(u32, Arc<str>)], origins: &Origins) -> Vec<(u32, Arc<str>)> {
     let mut out: Vec<(u32, Arc<str>)> = Vec::new();
     for (number, records) in origins.iter().enumerate() {
@@ -111,7 +112,8 @@ fn shell_dirs(stood: &[(u32, Arc<str>)], origins: &Origins) -> Vec<(u32, Arc<str
     out
 }
 
-/// The records from which on the shell stood in another directory, with it; none if it never left `cwd`.
+/// When the shell changed its directory: the first record in each directory, and the directory; empty if it
+/// never left `cwd`.
 fn stood(index: &Index, live: &[usize], cwd: Option<&str>) -> Vec<(u32, Arc<str>)> {
     let mut out: Vec<(u32, Arc<str>)> = Vec::new();
     for row in live.iter().map(|it| &index.rows[*it]) {
@@ -131,7 +133,7 @@ fn is_uuid(text: &str) -> bool {
         })
 }
 
-/// One a boundary, and one a summary that stands without (version 1); each with the row of its summary.
+/// One per boundary, and one per summary without a boundary (version 1); each with the row of its summary.
 fn past(source: &dyn Source, index: &Index) -> Result<Vec<(Option<usize>, PastCompaction)>> {
     let mut out: Vec<(Option<usize>, PastCompaction)> = Vec::new();
     let mut waits = false;

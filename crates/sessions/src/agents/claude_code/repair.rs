@@ -1,5 +1,5 @@
-//! Damage in a transcript: holes and circles in the chain of rows, ids that stand for two, and content that the API
-//! refuses. Only rows that the client would send are looked into.
+//! Damage in a transcript: missing parents and cycles in the chain of rows, duplicate uuids, and content that
+//! the API refuses. Content is checked only in rows that the client would send.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use history::error::Result;
 
 // ── The chain ──
 
-/// Every row hangs on one that is there, none on itself, and no two rows that say something else have one uuid.
+/// Checks that all parents exist, without cycles, and that rows with different content have different uuids.
 pub(super) fn chain(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
     let index = Index::places(source)?;
     let rows = &index.rows;
@@ -44,7 +44,7 @@ pub(super) fn chain(source: &dyn Source, found: &mut Findings<'_>) -> Result<()>
     let before = |at: usize| (0..at).rev().find(|it| is_main(it) && !matches!(rows[*it].kind, RowKind::Link));
     let is_message =
         |it: usize| is_main(&it) && matches!(rows[it].kind, RowKind::User { .. } | RowKind::Assistant { .. });
-    // Rows that only report something may lack a parent, if no other row hangs on them.
+    // Rows that only report something may lack a parent, unless rows of another kind descend from them.
     let mut carries: Vec<bool> = rows.iter().map(|it| !matches!(it.kind, RowKind::Link)).collect();
     for at in (0..rows.len()).rev() {
         if let Some(parent) = parents[at] {
@@ -86,8 +86,8 @@ pub(super) fn chain(source: &dyn Source, found: &mut Findings<'_>) -> Result<()>
     Ok(())
 }
 
-/// New uuids for rows whose uuid an earlier row has that says something else; what comes later and hangs on that uuid
-/// hangs on the later row.
+/// New uuids for rows that share their uuid with an earlier row of different content; later children of that
+/// uuid become children of the later row.
 fn renamed<'a>(
     source: &dyn Source,
     index: &'a Index,
@@ -136,9 +136,9 @@ fn renamed<'a>(
     Ok(names)
 }
 
-/// Of each circle of parents the first row.
+/// The first row of each cycle of parents.
 fn circles(parents: &[Option<usize>]) -> Vec<usize> {
-    // In which walk a row was met first; none yet: 0.
+    // The number of the walk that first reached each row; 0: none yet.
     let mut met = vec![0; parents.len()];
     let mut out = Vec::new();
     for start in 0..parents.len() {
@@ -160,12 +160,12 @@ fn circles(parents: &[Option<usize>]) -> Vec<usize> {
     out
 }
 
-// ── What rows say ──
+// ── The content of rows ──
 
 /// A call that waits for its result.
 struct OpenCall {
     response: Option<Arc<str>>,
-    /// The place of its row in the path.
+    /// Index of its row in the path.
     place: usize,
     tool: String,
 }
@@ -174,21 +174,21 @@ struct RowRepair<'a, 'f> {
     found: &'a mut Findings<'f>,
     pairs: Pairs<OpenCall>,
     album: Album,
-    /// Where a block can be added to what the model said last, while the user has said nothing after it.
+    /// Where a block can be added to what the model said last; none once the user has said something.
     reply_end: Option<u64>,
-    /// The places of rows of which nothing is left.
+    /// Path indices of the rows that lost all their content.
     unlinked: Vec<usize>,
 }
 
 /// A row that would be sent.
 struct LiveRow<'a> {
     row: &'a Row,
-    /// Its place in the path.
+    /// Index in the path.
     place: usize,
     at: At<'a>,
 }
 
-/// Calls and results are pairs, and no block of a live row is one that the API refuses.
+/// Checks that calls and results are paired, and that the API refuses no block of a live row.
 pub(super) fn rows(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
     let mut index = Index::places(source)?;
     let live = index.live();
@@ -199,7 +199,7 @@ pub(super) fn rows(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> 
         reply_end: None,
         unlinked: Vec::new(),
     };
-    // The response that began last, while the user has said nothing after it: its calls may still run.
+    // The latest response to begin, until the user says something: its calls may still be running.
     let (mut running, mut begun) = (None, HashSet::new());
     for (place, at) in live.iter().copied().enumerate() {
         let row = &index.rows[at];
@@ -229,7 +229,7 @@ pub(super) fn rows(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> 
     for (id, open) in pairs.unanswered() {
         let call = index.records[index.rows[live[open.place]].record as usize];
         found.note(Damage::UnansweredCall, call.at, format!("{} {id}", open.tool));
-        // Behind the results of the same response.
+        // After the other results of the same response.
         let is_of_batch = |it: &&usize| {
             let row = &index.rows[**it];
             matches!(row.kind, RowKind::User { result: true, .. }) || row.response == open.response
@@ -246,7 +246,7 @@ pub(super) fn rows(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> 
     Ok(())
 }
 
-/// Takes rows out of the chain: what hung on them hangs on what they hung on.
+/// Removes rows from the chain: their children get their parents.
 fn unlink(source: &dyn Source, index: &Index, gone: &HashSet<usize>, found: &mut Findings<'_>) -> Result<()> {
     if gone.is_empty() {
         return Ok(());
@@ -278,7 +278,7 @@ fn unlink(source: &dyn Source, index: &Index, gone: &HashSet<usize>, found: &mut
     Ok(())
 }
 
-/// Puts a row with results behind the first of these rows, and hangs the next one on it.
+/// Inserts a row with results after the first row of `path`, and makes it the parent of the next one.
 fn answered(
     source: &dyn Source,
     index: &Index,
@@ -338,7 +338,7 @@ impl RowRepair<'_, '_> {
         for (number, raw) in blocks.iter().enumerate() {
             let Some(block) = Fields::of(raw) else { continue };
             match block.text("type").as_deref() {
-                // Of the model's the client leaves out blank ones by itself.
+                // The client itself leaves out blank texts of the model.
                 Some("text") if !assistant && block.text("text").is_none_or(|it| it.trim().is_empty()) => {
                     self.found.note(Damage::EmptyText, at.record.at, "a text block");
                     gone.insert(number);
@@ -440,7 +440,8 @@ impl RowRepair<'_, '_> {
         Outcome::Stays
     }
 
-    /// A result without a call of its own: it gets one, or becomes a text where none can stand.
+    /// A result without a call of its own: a call is added, or, where none is allowed, the result becomes a
+    /// text.
     fn orphan(&mut self, at: &At<'_>, raw: &str, block: &Fields, damage: Damage, id: String) -> Outcome {
         self.found.note(damage, at.record.at, id.clone());
         let Some(end) = self.reply_end else {
@@ -470,7 +471,7 @@ impl RowRepair<'_, '_> {
     }
 }
 
-/// The block that stands in a list of which all went.
+/// The block for a content list that lost all its blocks.
 fn empty_text() -> String {
     json!({ "type": "text", "text": EMPTY }).to_string()
 }

@@ -1,4 +1,4 @@
-//! A row of a transcript, and what of it decides about its place in the tree.
+//! A row of a transcript, with the fields that decide its place in the tree.
 
 use std::sync::Arc;
 
@@ -16,9 +16,9 @@ pub(super) enum RowKind {
     Attachment,
     /// A command that ran in the client, sent as the user's.
     LocalCommand,
-    /// Where a compaction cut.
+    /// The boundary that a compaction writes.
     Boundary,
-    /// Anything else that others hang on.
+    /// Any other row that can be a parent.
     #[default]
     Link,
 }
@@ -32,18 +32,18 @@ pub(super) struct Row {
     pub(super) parent: Option<Arc<str>>,
     pub(super) answers: Option<Arc<str>>,
     pub(super) sidechain: bool,
-    /// `message.id` of an assistant's row; one without is a response of its own.
+    /// `message.id` of an assistant's row, or its uuid if it has none: it is a response of its own.
     pub(super) response: Option<Arc<str>>,
     pub(super) at: Option<i64>,
     pub(super) cwd: Option<Arc<str>>,
     /// Of a prompt: whether it was sent in plan mode.
     pub(super) planning: Option<bool>,
     pub(super) compact: Option<Box<Compact>>,
-    /// What it says, where that was kept while the line was looked at.
+    /// Its content, if that was kept when the line was indexed.
     pub(super) loaded: Option<Result<Loaded, String>>,
 }
 
-/// What a row says.
+/// The content of a row.
 pub(super) struct Loaded {
     pub(super) item: Option<Box<RowItem>>,
     pub(super) model: Option<Arc<str>>,

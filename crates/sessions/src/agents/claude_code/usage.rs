@@ -1,4 +1,4 @@
-//! What a response reports of its tokens.
+//! The token usage that a response reports.
 
 use history::{Usage, json};
 use serde_json::Value;
@@ -11,7 +11,7 @@ pub(crate) fn usage(text: &str) -> Usage {
     Cursor::whole(text.as_bytes(), reported).unwrap_or_default()
 }
 
-/// `message.usage`: what is there and a whole number.
+/// Reads `message.usage`; a field that is missing or not a whole number counts as zero.
 pub(super) fn reported(it: &mut Cursor<'_>) -> Option<Usage> {
     let mut out = Usage::default();
     it.object(|it, name| {
@@ -31,7 +31,7 @@ pub(super) fn reported(it: &mut Cursor<'_>) -> Option<Usage> {
     Some(out)
 }
 
-/// The request that a row reports, also of messages that are not sent any more.
+/// Collects the request that a row reports, also if its messages are no longer sent.
 pub(super) fn request(row: &Value, out: &mut Collector) {
     let (at, message) = (time(row), &row["message"]);
     let side = row["isSidechain"] == true;

@@ -1,4 +1,4 @@
-//! From a changed history back to rows.
+//! Writes a changed history as rows.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,31 +16,33 @@ use history::error::{Error, ErrorKind, Result};
 use history::json::{self, compact};
 use history::{History, Kind, Message, Output, Part, Role};
 
-/// Fields that a copied row loses: second copies of outputs, and links into the file that it comes from.
+/// Fields that a copied row loses: second copies of outputs, and links into the file that it was copied from.
 const NOT_COPIED: [&str; 7] =
     [ASIDE, SHOWN, "sourceToolAssistantUUID", "logicalParentUuid", "forkedFrom", "teamName", "agentName"];
 
-/// A result as Claude Code shows it.
+/// The field that holds a result as Claude Code shows it.
 const SHOWN: &str = "toolUseResult";
 
-/// Fields that every row carries and that a new row takes over from the newest one that has them.
+/// Fields of every row, which a new row takes from the newest row that has them.
 const ENVELOPE: [&str; 5] = ["userType", "entrypoint", "cwd", "version", "gitBranch"];
 
-/// Longest `lastPrompt`, in characters; the client shows its beginning in a list.
+/// Maximum characters of `lastPrompt`; the client shows its beginning in a list.
 const PROMPT_CHARS: usize = 200;
 
 /// Writes `after` back.
 ///
-/// - `Patch`: `after` has the messages of `session`, of which outputs may have another text or other media. Only their
-///   `content` changes; what an output was longer is set aside or filled up with blanks, so that nothing after it moves.
+/// - `Patch`: `after` has the messages of `session`, with other text or media in some outputs. Only their
+///   `content` changes; the rest of a longer old output is set aside or replaced by blanks, so that nothing
+///   after it moves.
 /// - `New`: a session of its own: a boundary if there is a summary, then all messages.
-/// - `Append`: the same rows behind the old ones, for a session that no client has open.
+/// - `Append`: the same rows after the old ones, for a session that no client has open.
 ///
-/// Messages that were read become copies of their rows, in one chain, with new ids; `message.id` is new too, because
-/// rows with an old one would be joined to the old response. Usage is reset: the client decides by it when to compact.
+/// Messages that were read become copies of their rows, in one chain, with new ids; `message.id` is new too,
+/// because rows with an old one would be joined to the old response. Usage is reset, since the client
+/// compacts by it.
 ///
-/// A session of another agent can be carried over with `New`: no row is copied, and what is signed for another API
-/// stays behind.
+/// A session of another agent can be carried over with `New`: no row is copied, and what is signed for
+/// another API is dropped.
 ///
 /// # Errors
 /// As [`crate::write`].
@@ -58,11 +60,11 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
     }
 }
 
-/// What becomes a row.
+/// A row to write.
 enum NewRow<'a> {
-    /// Of the session's last boundary, or none.
+    /// The boundary of a compaction.
     Boundary,
-    /// A copy of a record, some outputs with another text.
+    /// A copy of a record, with new text for some outputs, by call id.
     Copy(u32, HashMap<&'a str, &'a Output>),
     /// A row for a message that we made or changed.
     Own(&'a Message, Vec<String>),
@@ -71,22 +73,22 @@ enum NewRow<'a> {
 /// Names and JSON values of fields.
 type Envelope = Vec<(String, String)>;
 
-/// Rows under construction, one chain.
+/// Rows under construction, in one chain.
 struct NewRows<'a> {
     source: &'a dyn Source,
     session: &'a Session,
-    /// Under which the rows are written.
+    /// The session id in the rows.
     id: String,
     /// What ids are derived from.
     seed: String,
-    /// For rows of ours, and for the last.
+    /// The time of rows of ours and of the last row.
     time: String,
     envelope: Envelope,
     /// The uuid of the newest row.
     last: Option<String>,
     count: usize,
     lines: String,
-    /// Whether the compaction ran by itself.
+    /// Whether the compaction was automatic.
     automatic: bool,
 }
 
@@ -155,7 +157,7 @@ impl<'a> NewRows<'a> {
         derive::uuid(derive::digest(&self.seed, "row", self.count, of))
     }
 
-    /// `message.id` for what was the response `old`.
+    /// The new `message.id` for the response `old`.
     fn response(&self, old: &str) -> String {
         format!("msg_{}", derive::hex(&derive::digest(&self.seed, "response", 0, old)))
     }
@@ -202,7 +204,7 @@ impl<'a> NewRows<'a> {
         let mut fields = Vec::new();
         if message.role == Role::Assistant {
             let id = self.response(message.id.as_deref().unwrap_or(&self.count.to_string()));
-            // The client goes on with the model that it finds; another agent's it does not know.
+            // The client continues with the model that it finds here, and does not know one of another agent.
             let model = self.session.history.meta.model.as_deref();
             let model = model.filter(|_| self.session.format == Format::CLAUDE_CODE).unwrap_or(SYNTHETIC);
             let (id, model) = (compact(&id), compact(model));
@@ -259,7 +261,7 @@ impl<'a> NewRows<'a> {
             }
             change.push(("message", Some(message.with(&inner))));
         }
-        // How a refusal was shown is what tells it from an output that reads the same.
+        // Only this field tells a refusal from an output that reads the same, so a refusal keeps it.
         let refused = fields.get(SHOWN).is_some_and(refusal::is_shown);
         let gone = NOT_COPIED.iter().filter(|it| !(refused && **it == SHOWN));
         change.extend(gone.map(|it| (*it, None)));
@@ -269,7 +271,7 @@ impl<'a> NewRows<'a> {
         Ok(())
     }
 
-    /// Lines that tell the client which results it sends shortened; its own fork copies them too.
+    /// Copies the lines that tell the client which results it sends shortened, as its own fork does.
     fn replacements(&mut self) -> Result<()> {
         let mut lines = Vec::new();
         each_line(self.source, |_, _, bytes| {
@@ -290,7 +292,7 @@ impl<'a> NewRows<'a> {
     }
 }
 
-/// Reported usage of a copy: nothing.
+/// The usage in a copied or new response: all zero.
 fn usage() -> String {
     let zero = value!({
         "input_tokens": 0, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 0
@@ -298,7 +300,7 @@ fn usage() -> String {
     zero.to_string()
 }
 
-/// What ids depend on besides the session: which messages are kept, and all texts that are new.
+/// What ids depend on besides the session: which messages are kept, and all texts.
 fn content(after: &History) -> String {
     let mut out = String::new();
     for message in after.messages() {
@@ -343,7 +345,7 @@ fn new_rows<'a>(
                 raw.extend(raw_blocks(&text).into_iter().filter_map(|it| Some((part(it)?, it.to_owned()))));
             }
         }
-        // A part that is as it was keeps its bytes.
+        // An unchanged part keeps its bytes.
         let (mut next, mut blocks) = (0, Vec::new());
         for part in &message.parts {
             let kept = raw[next..].iter().position(|it: &(Part, String)| it.0 == *part);

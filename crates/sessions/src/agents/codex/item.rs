@@ -1,5 +1,5 @@
-//! A response item, read in one pass. A field of the wrong type counts as missing; of several of one name, the last
-//! counts, as in JavaScript.
+//! A response item, read in one pass. A field of the wrong type counts as missing; of duplicate fields the
+//! last counts, as in JavaScript.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use crate::wire::media_of_url;
 use crate::{Keep, is_cleared, refusal};
 use history::{Call, Kind, MediaKind, Message, Opaque, Output, Part, Reasoning, Role, Text};
 
-/// Reads response items, and holds what it needs for that again and again.
+/// Reads response items, reusing its buffers.
 pub(super) struct Reader<'k> {
-    /// Texts that tell whether an item begins a turn are made in any case.
+    /// Without a `keep`, only the texts that decide whether an item begins a turn are read.
     pub(super) texts: Texts<'k>,
     held: Scratch,
 }
 
-/// What an item holds, as its fields come.
+/// An item, filled in as its fields are read.
 #[derive(Default)]
 struct ItemFields<'a> {
     id: Option<Cow<'a, str>>,
@@ -32,16 +32,16 @@ struct ItemFields<'a> {
     role: Option<Cow<'a, str>>,
     execution: Option<Cow<'a, str>>,
     content: Vec<Part>,
-    /// What Codex noted beside a message.
+    /// The metadata that Codex recorded with a message.
     noted: Option<&'a str>,
-    /// What can be read of a thought: its summary, and itself.
+    /// The readable texts of a reasoning item: its summary, its content.
     thought: [Option<String>; 2],
     sealed: Option<Text>,
     input: Option<Text>,
     output: Option<Output>,
 }
 
-/// What a piece of content holds.
+/// A piece of content, filled in as its fields are read.
 #[derive(Default)]
 struct PieceFields<'a> {
     text: Option<Text>,
@@ -53,9 +53,8 @@ impl<'k> Reader<'k> {
         Self { texts: Texts { keep, at }, held: Scratch::default() }
     }
 
-    /// Reads a response item. `given` is its type where that stands around it (`{"Message":{…}}`), else the item says
-    /// it.
-    /// `Ok(None)` is an item that is not sent to the model; `Err` says what was found instead of an item.
+    /// Reads a response item. `given` is its type if that is around the item (`{"Message":{…}}`) and not in
+    /// it. `Ok(None)` is an item that is not sent to the model; `Err` says what was found instead of an item.
     pub(super) fn item(
         &mut self,
         it: &mut Cursor<'_>,
@@ -70,7 +69,7 @@ impl<'k> Reader<'k> {
         let Some(tag) = tag else {
             return Some(Err("expected a response item with a type, found none".into()));
         };
-        // As it is sent: without what only the rollout needs.
+        // As it is sent: without the fields that only the rollout needs.
         let sealed = || {
             let fields = Fields::of(it.text_at(place)?)?;
             Some(opaque(&tag, &fields.with(&NOT_SENT.map(|it| (it, None::<&str>)))))
@@ -78,7 +77,7 @@ impl<'k> Reader<'k> {
         self.item_of(&tag, found, sealed)
     }
 
-    /// The item that fields make; `sealed` makes one part of all of it.
+    /// Makes the item of its fields; `sealed` gives the whole item as one opaque part.
     fn item_of(
         &mut self,
         tag: &str,
@@ -97,11 +96,12 @@ impl<'k> Reader<'k> {
                 Ok(None) => return Some(Ok(None)),
                 Err(what) => return Some(Err(what)),
             },
-            // What another agent sent: input to the model, and what the session is for where it gives a task.
+            // A message from another agent is input to the model; one that gives a task is this session's
+            // prompt.
             ("agent_message", _) => {
                 let (mut parts, rest): (Vec<Part>, Vec<Part>) =
                     found.content.into_iter().partition(|it| !matches!(it, Part::Opaque(_)));
-                // A sealed piece is nothing outside its item: that stands whole beside its words.
+                // An encrypted piece is useless outside its item, so the whole item is kept beside its texts.
                 if !rest.is_empty() {
                     parts.push(sealed()?);
                 }
@@ -121,7 +121,7 @@ impl<'k> Reader<'k> {
                 let output = found.output.unwrap_or_else(|| output_of("", self.texts));
                 (Role::Tool, vec![Part::Output(Output { id: call, name, ..output })])
             }
-            // Tool definitions on demand: no text could stand in their place, so they are kept or dropped whole.
+            // Tool definitions on demand: no text could replace them, so they are kept or dropped whole.
             ("tool_search_call", call) => {
                 pair = call.map_or(Pair::None, |it| Pair::Call(Family::Search, it));
                 (Role::Assistant, vec![sealed()?])
@@ -148,11 +148,12 @@ impl<'k> Reader<'k> {
                 | "custom_tool_call_output",
                 None,
             ) => return Some(Err(format!("expected a {tag} with a call_id, found none"))),
-            // web_search_call, image_generation_call, and what is newer than this reader.
+            // web_search_call, image_generation_call, and types that are newer than this reader.
             _ => (Role::Assistant, vec![sealed()?]),
         };
         let ours = unframed(role, &mut kind, &mut parts);
-        // The kind of a message depends on its texts; all else is held already.
+        // Only now, because the kind of a message depends on its texts; `keep` was already applied to all
+        // other parts.
         let late = parts.iter_mut().filter(|it| matches!(it, Part::Text(_) | Part::Opaque(_)));
         late.for_each(|it| self.texts.hold(it));
         Some(Ok(Some(Item { message: Message { id, ..Message::new(role, kind, parts) }, pair, ours })))
@@ -196,7 +197,7 @@ impl<'k> Reader<'k> {
         Some(())
     }
 
-    /// What is made of a string, changed first.
+    /// Reads a string and applies `change` to it.
     fn text(&mut self, it: &mut Cursor<'_>, change: fn(&str) -> Cow<'_, str>) -> Option<Text> {
         match self.texts.keep {
             Some(_) => it.text(&mut self.held.room).map(|it| self.texts.of(&change(it))),
@@ -231,7 +232,7 @@ impl<'k> Reader<'k> {
         Part::Reasoning(Reasoning { text: self.texts.of(&text), signature: found.sealed.map(Box::new) })
     }
 
-    /// What a message says: a text, or pieces.
+    /// The content of a message: a string, or pieces.
     fn content(&mut self, it: &mut Cursor<'_>) -> Option<Vec<Part>> {
         let mut parts = Vec::new();
         match it.peek()? {
@@ -284,7 +285,7 @@ impl<'k> Reader<'k> {
         })
     }
 
-    /// What a tool answered; its id is set later.
+    /// A tool's output; the caller sets its id.
     fn output(&mut self, it: &mut Cursor<'_>) -> Option<Output> {
         let texts = self.texts;
         let of = |text: &str| output_of(text, texts);
@@ -321,7 +322,7 @@ impl<'k> Reader<'k> {
     }
 }
 
-/// The texts of a thought, joined, if there are any.
+/// The texts of a reasoning item, joined by line breaks, if there are any.
 fn thoughts(it: &mut Cursor<'_>) -> Option<Option<String>> {
     let mut joined: Option<String> = None;
     it.list(|it| {
@@ -339,11 +340,11 @@ fn thoughts(it: &mut Cursor<'_>) -> Option<Option<String>> {
     Some(joined)
 }
 
-/// Role, kind and parts; nothing where Codex drops the message from its history.
+/// Role, kind and parts; none for a message that Codex drops from its history.
 fn message(found: ItemFields<'_>) -> Result<Option<(Role, Kind, Vec<Part>)>, String> {
     let parts = found.content;
     let role = match found.role.as_deref() {
-        // The system prompt travels elsewhere.
+        // The system prompt is sent separately.
         Some("system") => return Ok(None),
         Some("developer") => Role::System,
         Some("assistant") => Role::Assistant,
@@ -362,7 +363,7 @@ fn message(found: ItemFields<'_>) -> Result<Option<(Role, Kind, Vec<Part>)>, Str
     Ok(Some((role, kind, parts)))
 }
 
-/// Takes the frame from a summary of ours, if a message is one.
+/// Removes the frame of a message that is a summary of ours, and sets its kind; false for any other message.
 fn unframed(role: Role, kind: &mut Kind, parts: &mut [Part]) -> bool {
     let (Role::User, [Part::Text(text)]) = (role, parts) else { return false };
     let Some(inner) = own_summary(text.as_str()).map(Text::from) else { return false };
@@ -370,7 +371,7 @@ fn unframed(role: Role, kind: &mut Kind, parts: &mut [Part]) -> bool {
     true
 }
 
-/// What Codex 0.169 notes beside a user message about where it came from; older ones say nothing.
+/// The kind of a user message by the origin that Codex 0.169 records with it; older versions record none.
 fn recorded_kind(noted: Option<&str>) -> Kind {
     let noted = noted.and_then(Fields::of);
     let kinds = noted.and_then(|it| it.list("content_item_kinds")).unwrap_or_default();
@@ -382,7 +383,7 @@ fn recorded_kind(noted: Option<&str>) -> Kind {
     if kinds.is_empty() || kinds.iter().any(by_user) { Kind::Said } else { Kind::Context }
 }
 
-/// A piece of content as a part; nothing for one that has no place of its own.
+/// A piece of content as a part; none for a type that has no part of its own.
 fn part(tag: &str, found: PieceFields<'_>) -> Option<Part> {
     Some(match tag {
         "input_text" | "output_text" | "text" | "refusal" => Part::Text(found.text.unwrap_or_default()),
@@ -400,7 +401,7 @@ fn make_call(id: &Arc<str>, name: Arc<str>, input: Text, freeform: bool) -> Part
     Part::Call(Call { id: id.clone(), name, input, freeform, signature: None })
 }
 
-/// An output that is nothing but text, kept as `keep` leaves it; its id is set later.
+/// An output of only a text; the caller sets its id.
 fn output_of(text: &str, texts: Texts) -> Output {
     let refusal = refusal::codex(text).map(Box::new);
     Output {
@@ -411,8 +412,8 @@ fn output_of(text: &str, texts: Texts) -> Output {
     }
 }
 
-/// Whether an output says itself that the call failed: an exit code that is not 0 where Codex writes it (its head,
-/// or `metadata` of the older JSON), or one of Codex's own refusals.
+/// Whether an output itself says that the call failed: a nonzero exit code where Codex writes it (in the
+/// first lines, or in `metadata` of the older JSON), or one of Codex's own error messages.
 fn says_failed(text: &str) -> bool {
     const REFUSALS: [&str; 7] = [
         "aborted",
@@ -430,7 +431,7 @@ fn says_failed(text: &str) -> bool {
         let code = Fields::of(text).and_then(|it| it.object("metadata")).and_then(|it| it.get("exit_code"));
         return code.is_some_and(|it| it != "0");
     }
-    // The command may stand before the report, with all its lines.
+    // The command, which may have many lines, can come before the report.
     let report = text.strip_prefix("Command: ").and_then(|it| it.split_once("\nChunk ID: "));
     report
         .map_or(text, |it| it.1)

@@ -1,4 +1,4 @@
-//! What response items are to Codex, and a message as response items.
+//! How Codex sees response items, and messages written as response items.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -8,27 +8,27 @@ use crate::parse::raw::{array, quoted};
 use crate::wire::url_of;
 use history::{Call, Kind, Media, MediaKind, Message, Opaque, Output, Part, Role};
 
-/// Whose opaque parts these are.
+/// The API that the opaque parts belong to.
 pub(super) const API: &str = "openai-responses";
 
-/// How Codex's own summary begins (Codex since 0.58, `summary_prefix`).
+/// The beginning of Codex's own summaries (Codex since 0.58, `summary_prefix`).
 const SUMMARY_PREFIX: &str = "Another language model started to solve this problem";
 
-/// Frames a summary of ours. Codex takes what stands in an `external_` frame for injected context: it is sent, but its
-/// own next compaction does not keep it as if the user had said it (Codex 0.169).
+/// The frame around a summary of ours. Codex takes text in an `external_` frame for injected context: it is
+/// sent, but Codex's next compaction does not keep it as the user's words (Codex 0.169).
 const OURS: (&str, &str) = ("<external_epitome>\n", "\n</external_epitome>");
 
-/// The summary of ours that a text in the user's place holds.
+/// The summary of ours in the text of a user message, if it holds one.
 pub fn own_summary(text: &str) -> Option<&str> {
     text.strip_prefix(OURS.0)?.strip_suffix(OURS.1)
 }
 
-/// The text in the user's place that holds a summary of ours.
+/// The text of a user message that holds a summary of ours.
 pub fn framed_summary(summary: &str) -> String {
     format!("{}{summary}{}", OURS.0, OURS.1)
 }
 
-/// Fields of an item that are not sent, and belong to its place in the rollout.
+/// Fields of an item that are not sent: they belong to its place in the rollout.
 pub(super) const NOT_SENT: [&str; 2] = ["metadata", "internal_chat_message_metadata_passthrough"];
 
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub(super) struct Live {
     pub(super) message: Message,
     /// The record it was made from.
     pub(super) record: u32,
-    /// Where its JSON stands in the source; `None` if it was made by a rule and stands nowhere.
+    /// The range of its JSON in the source; `None` if we made it.
     pub(super) at: Option<Range<u64>>,
     pub(super) pair: Pair,
     pub(super) starts_turn: bool,
@@ -61,11 +61,11 @@ pub(super) enum Family {
 pub(super) struct Item {
     pub(super) message: Message,
     pub(super) pair: Pair,
-    /// A summary of ours: to Codex it is injected context, and begins no turn.
+    /// Whether it is a summary of ours: to Codex it is injected context, and begins no turn.
     pub(super) ours: bool,
 }
 
-/// What Codex takes a message for by its texts.
+/// The kind of a message as Codex sees it, by its texts.
 pub(super) fn kind_of(role: Role, parts: &[Part]) -> Kind {
     match role {
         Role::System => Kind::Context,
@@ -78,8 +78,8 @@ pub(super) fn kind_of(role: Role, parts: &[Part]) -> Kind {
 /// The type of an item that another agent sent.
 pub(super) const FROM_AGENT: &str = "agent_message";
 
-/// Whether another agent gives a task with it (Codex 0.169): the prompt of a sub-agent. All else that agents send each
-/// other is talk.
+/// Whether a message from another agent gives a task (Codex 0.169): then it is the prompt of a sub-agent.
+/// Other messages between agents are only context.
 pub(super) fn is_task(parts: &[Part]) -> bool {
     texts(parts).next().is_some_and(|it| it.starts_with("Message Type: NEW_TASK\n"))
 }
@@ -88,7 +88,8 @@ fn texts(parts: &[Part]) -> impl Iterator<Item = &str> {
     parts.iter().filter_map(|it| if let Part::Text(text) = it { Some(text.as_str()) } else { None })
 }
 
-/// Begin and end of what Codex itself puts into user messages (Codex, `is_contextual_user_message_content`).
+/// Beginning and end of texts that Codex itself puts into user messages (Codex,
+/// `is_contextual_user_message_content`).
 const FRAMES: [(&str, &str); 12] = [
     ("# AGENTS.md instructions", "</INSTRUCTIONS>"),
     ("<user_instructions>", "</user_instructions>"),
@@ -104,7 +105,7 @@ const FRAMES: [(&str, &str); 12] = [
     ("<personality_spec>", "</personality_spec>"),
 ];
 
-/// Whether a text in the user's place is what Codex itself puts there.
+/// Whether a text in a user message is one that Codex itself puts there.
 pub fn is_contextual(text: &str) -> bool {
     let text = text.trim().as_bytes();
     let starts = |it: &str| text.len() >= it.len() && text[..it.len()].eq_ignore_ascii_case(it.as_bytes());
@@ -120,8 +121,8 @@ pub fn is_contextual(text: &str) -> bool {
     text.ends_with(&close)
 }
 
-/// A message as response items that Codex accepts in a `replacement_history`. `freeform` are the ids of the
-/// calls that take text. Parts that this API does not have are named in `warnings`.
+/// A message as response items that Codex accepts in a `replacement_history`. `freeform`: the ids of the
+/// calls that take free text. `warnings` gets the parts that this API does not have.
 pub(super) fn items(
     message: &Message,
     freeform: &BTreeSet<Arc<str>>,
@@ -143,7 +144,7 @@ pub(super) fn items(
     let from_agent = message.parts.iter().any(|it| matches!(it, Part::Opaque(it) if &*it.kind == FROM_AGENT));
     for part in &message.parts {
         match part {
-            // The item says it.
+            // The opaque item has these texts already.
             Part::Text(_) if from_agent => {}
             Part::Text(text) if role == "user" && message.kind == Kind::Summary => {
                 said.push(text_item("input_text", &framed_summary(text.as_str())));
@@ -194,7 +195,7 @@ pub(super) fn items(
     out
 }
 
-/// What stands in the `output` field.
+/// The value of the `output` field.
 pub(super) fn output_value(output: &Output) -> String {
     if output.media.is_empty() {
         return quoted(output.text.as_str());
@@ -234,7 +235,7 @@ fn call_item(call: &Call) -> String {
     format!(r#"{{"type":"function_call","name":{name}{namespace},"arguments":{input},"call_id":{id}}}"#)
 }
 
-/// Whether an opaque part is an item of its own and not a piece of a message's content.
+/// Whether an opaque part is an item of its own, not a piece of a message's content.
 fn is_item(it: &Opaque) -> bool {
     !it.kind.is_empty() && !it.kind.starts_with("input_") && !it.kind.starts_with("encrypted_")
 }

@@ -1,5 +1,5 @@
-//! A line of a rollout, read in one pass. A field of the wrong type counts as missing; of several of one name, the last
-//! counts, as in JavaScript.
+//! A line of a rollout, read in one pass. A field of the wrong type counts as missing; of duplicate fields
+//! the last counts, as in JavaScript.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -20,45 +20,46 @@ pub(super) struct RolloutLine {
 }
 
 pub(super) struct Payload {
-    /// How large the window is, if an event says so.
+    /// The window in tokens, if an event states it.
     pub(super) window: Option<u64>,
-    /// What it says, or what is wrong with it.
+    /// The entry, or what is wrong with it.
     pub(super) said: Result<RolloutEntry, String>,
 }
 
-/// What a line says.
+/// The content of a line.
 #[derive(Debug)]
 pub(super) enum RolloutEntry {
     SessionMeta {
         is_paginated: bool,
-        /// Whether the thread goes on from one in another file.
+        /// Whether the thread continues one in another file.
         goes_on: bool,
     },
     /// A response item that is sent.
     Item {
-        /// Whether it begins a user turn: a summary does for Codex too, only what it put there itself does not.
+        /// Whether it begins a user turn. To Codex a summary does too; only context that Codex injected does
+        /// not.
         starts_turn: bool,
-        /// It, where its texts are kept.
+        /// The item, if its texts are kept.
         live: Option<Box<Live>>,
     },
     Compacted {
         message: String,
         has_history: bool,
     },
-    /// The id of the turn that a context is of.
+    /// The id of the turn that this context belongs to.
     TurnContext(Option<String>),
-    /// The whole state, not what changed of it.
+    /// A full state, not a change of it.
     WorldState,
-    /// What an event counted.
+    /// The token usage in an event.
     Counted(Option<Box<Report>>),
-    /// What was counted elsewhere.
+    /// The token usage in a `token_usage_record`.
     Reported(Box<Report>),
     TurnStarted(Option<String>),
     TurnEnded(Option<String>),
     RolledBack(u64),
-    /// That the user said something.
+    /// An event: the user said something.
     UserMessage,
-    /// That something was said that the user wrote, which begins no turn.
+    /// An event: an item that the user wrote is complete. It begins no turn.
     UserItem,
     Nothing,
 }
@@ -67,7 +68,7 @@ impl Reader<'_> {
     /// Reads a line.
     ///
     /// # Errors
-    /// What was found instead of a line of Codex's.
+    /// What was found instead of a line of Codex.
     pub(super) fn line(&mut self, line: &[u8]) -> Result<RolloutLine, String> {
         Cursor::mended(line, |it| self.fields(it)).unwrap_or_else(|| {
             Err("expected a JSON object, found something else; the line is skipped".into())
@@ -145,7 +146,7 @@ impl Reader<'_> {
         Some(Payload { window: None, said })
     }
 
-    /// An item, if it is one that is sent; `place` is where it stands in its record.
+    /// The entry for an item: `Nothing` if it is not sent. `place`: its range in its record.
     fn entry(&self, item: Option<Item>, place: Range<usize>) -> RolloutEntry {
         let Some(Item { message, pair, ours: _ }) = item else { return RolloutEntry::Nothing };
         let starts_turn = message.role == Role::User && matches!(message.kind, Kind::Said | Kind::Summary);
@@ -155,7 +156,7 @@ impl Reader<'_> {
         RolloutEntry::Item { starts_turn, live }
     }
 
-    /// A line in which the variant's name is the key of its body (illustrations of the format).
+    /// A line whose body is wrapped in the name of its variant, as in illustrations of the format.
     fn wrapped(&mut self, it: &mut Cursor<'_>) -> Option<Result<RolloutEntry, String>> {
         let (payload, start) = it.span(Cursor::raw).map(|(it, place)| (it, place.start))?;
         let body = Fields::of(payload);
@@ -180,7 +181,7 @@ impl Reader<'_> {
     }
 }
 
-/// What such a line without a body says.
+/// A `compacted` line without a body.
 const COMPACTED: RolloutEntry = RolloutEntry::Compacted { message: String::new(), has_history: false };
 
 fn compacted(it: &mut Cursor<'_>) -> Option<RolloutEntry> {
@@ -196,7 +197,7 @@ fn compacted(it: &mut Cursor<'_>) -> Option<RolloutEntry> {
     Some(RolloutEntry::Compacted { message: message.unwrap_or_default().into_owned(), has_history })
 }
 
-/// What an event says, and how large the window is.
+/// The entry of an event, and the window if it states one.
 fn event(it: &mut Cursor<'_>) -> Option<(RolloutEntry, Option<u64>)> {
     let (mut tag, mut turn, mut window, mut turns) = (None, None, None, None);
     let (mut counted, mut is_users) = (None, false);
@@ -234,7 +235,7 @@ fn event(it: &mut Cursor<'_>) -> Option<(RolloutEntry, Option<u64>)> {
     Some((said, window))
 }
 
-/// What was counted of the last request, under one name, and of all so far, under the other; and how large the window is.
+/// The token usage of the last request and of all so far, in the fields with these names; and the window.
 fn count(raw: &str, last: &str, so_far: &str) -> Option<(Option<Box<Report>>, Option<u64>)> {
     let told = Fields::of(raw)?;
     let report = told.object(last).map(|it| Box::new(report(&it, told.object(so_far).as_ref())));

@@ -1,7 +1,8 @@
 //! Codex rollouts (`rollout-*.jsonl`): what a resume sends, and how a compacted history goes back.
 //!
-//! Facts are those of Codex 0.169 as measured, and of its sources up to 2026-08; older files (no `ordinal`, no
-//! `world_state`) are read by the same rules. `event_msg` lines are the screen's and never counted.
+//! This follows Codex 0.169 as measured, and its sources up to 2026-08; older files (no `ordinal`, no
+//! `world_state`) are read by the same rules. `event_msg` lines are for display: they are never part of the
+//! context.
 
 mod item;
 mod items;
@@ -54,15 +55,16 @@ const LINES: [&str; 9] = [
     "rollout_item",
 ];
 
-/// Whether the source surely is a rollout: a whole line of it is `{type, payload}` with a type of Codex's, or its
-/// first line is too long to be seen whole and begins like one.
+/// Whether the source is certainly a rollout: one of its lines is `{type, payload}` with a type of Codex's,
+/// possibly cut off.
 pub fn sniff(first_lines: &str) -> bool {
     let is_line =
         |it: Value| it["payload"].is_object() && it["type"].as_str().is_some_and(|it| LINES.contains(&it));
     beginning::values(first_lines).any(is_line)
 }
 
-/// Whether it is a rollout of before lines had a `payload`: the first line is the session, items stand bare.
+/// Whether it is an old rollout, whose lines have no `payload`: the first line is the session, items are
+/// unwrapped.
 pub fn is_before_payload(first_lines: &str) -> bool {
     let mut lines = beginning::values(first_lines);
     let is_session =
@@ -77,12 +79,12 @@ pub fn is_before_payload(first_lines: &str) -> bool {
 
 /// Reads what a resume would send.
 ///
-/// A call without an output is followed by the output `aborted` that Codex sends in its place (its message comes from
-/// the call's record), except at the very end, where it may still be answered. Outputs without a call are left out, as
-/// Codex leaves them out. Of several `session_meta` the first counts.
+/// A call without an output is followed by the output `aborted` that Codex sends in its place (this message
+/// has the call's record), except at the very end, where it may still be answered. Outputs without a call are
+/// left out, as Codex leaves them out. Of several `session_meta` the first counts.
 ///
 /// # Errors
-/// [`Input`](history::error::ErrorKind::Input) if no line is Codex's; what [`Source::read_at`] gives.
+/// [`Input`](history::error::ErrorKind::Input) if no line is Codex's; errors of [`Source::read_at`].
 pub fn read(source: &dyn Source) -> Result<Session> {
     let keep: &Keep = &|_, _| None;
     let mut rollout = Rollout::of(source, keep, Coverage::Whole)?;
@@ -91,14 +93,14 @@ pub fn read(source: &dyn Source) -> Result<Session> {
     session(source, rollout, replayed)
 }
 
-/// The same for a session that is only measured: parts are as `keep` leaves them, and no line is looked at that the
-/// history does not depend on.
+/// [`read`] for a session that is only measured: texts are as `keep` leaves them, and lines that the history
+/// does not depend on are not read.
 ///
 /// # Errors
 /// As [`read`].
 pub fn scan(source: &dyn Source, keep: &Keep) -> Result<Session> {
     let mut rollout = Rollout::of(source, keep, Coverage::History)?;
-    // A compaction that carries no history keeps the words of user messages: they must be there.
+    // A compaction without a history keeps the texts of user messages, so these texts are needed.
     if rollout.needs_words() {
         return read(source);
     }

@@ -1,6 +1,6 @@
-//! Damage in a rollout: no first record, histories that stand in it again, and items that the API refuses.
+//! Damage in a rollout: a missing first record, repeated histories, and items that the API refuses.
 //!
-//! A call without an output is none: Codex answers it `aborted` itself, in each request.
+//! A call without an output is no damage: Codex itself answers it with `aborted` in each request.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -20,10 +20,10 @@ use crate::wire::is_plain;
 use history::error::Result;
 use history::json;
 
-/// Bytes of histories that no resume reads, from which on they are taken out.
+/// Minimum total bytes of histories that no resume reads, from which on they are removed.
 const SUPERSEDED: u64 = if cfg!(test) { 4_096 } else { 64 << 20 };
 
-/// A record: `type` and the JSON of its `payload`.
+/// A record: its `type`, the JSON of its `payload`, and all its fields.
 fn parsed(whole: &str) -> Option<(String, &str, Fields<'_>)> {
     let fields = Fields::of(whole)?;
     Some((fields.text("type")?, fields.get("payload")?, fields))
@@ -31,12 +31,12 @@ fn parsed(whole: &str) -> Option<(String, &str, Fields<'_>)> {
 
 // ── The envelope ──
 
-/// The first record says which session it is, and the last one has an ordinal if the first ones have.
+/// Checks that the file names its session, and that the last record has an ordinal if earlier ones have.
 pub(super) fn envelope(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
     let (mut meta, mut first, mut context) = (false, None, None);
     let (mut last, mut ordinal) = (None, None);
     each_line(source, |_, record, bytes| {
-        // Of most records only the ordinal is asked, which stands in front.
+        // Most records are only asked for their ordinal, which is at the front.
         let whole = json::mend(bytes);
         let Some((kind, payload, fields)) = parsed(&whole) else { return Ok(true) };
         meta |= kind == "session_meta";
@@ -75,18 +75,18 @@ pub(super) fn envelope(source: &dyn Source, found: &mut Findings<'_>) -> Result<
 
 // ── Repetitions ──
 
-/// A stretch of items that stood in the rollout before.
+/// A run of items that were in the rollout before.
 #[derive(Default)]
 struct Run {
-    /// The item that would come next.
+    /// The index of the earlier item that the next item should equal.
     next: usize,
     items: usize,
-    /// An item that only one item can be: it has the id of a call.
+    /// Whether an item has the id of a call, so that it cannot be equal by chance.
     is_certain: bool,
     lines: Vec<Range<u64>>,
 }
 
-/// No history stands in it again, and none that no resume reads makes it huge.
+/// Checks that no history is repeated, and that histories that no resume reads do not make the file huge.
 pub(super) fn repetitions(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
     let (mut items, mut first) = (Vec::new(), HashMap::new());
     let mut others = HashSet::new();
@@ -136,7 +136,7 @@ pub(super) fn repetitions(source: &dyn Source, found: &mut Findings<'_>) -> Resu
         Ok(true)
     })?;
     close(&mut run, found);
-    // The newest one is read, the one before it if the user rolls back.
+    // A resume reads the newest history, or the one before it if the user rolled back.
     let old = &histories[..histories.len().saturating_sub(2)];
     let size: u64 = old.iter().map(|it| it.end - it.start).sum();
     if let (true, Some(begin)) = (size >= SUPERSEDED, old.first()) {
@@ -149,9 +149,9 @@ pub(super) fn repetitions(source: &dyn Source, found: &mut Findings<'_>) -> Resu
 
 // ── Items ──
 
-/// Calls and outputs are pairs, and no item that a resume sends is one that the API refuses.
+/// Checks that calls and outputs are paired, and that the API refuses no item that a resume sends.
 pub(super) fn items(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
-    // What was called before the history that a resume begins with.
+    // The position of the history that a resume begins with, and the ids of all calls.
     let (mut base, mut calls) = (0, HashSet::new());
     each_line(source, |_, record, bytes| {
         let whole = json::mend(bytes);
@@ -199,12 +199,12 @@ struct ItemRepair<'a, 'f> {
     found: &'a mut Findings<'f>,
     pairs: Pairs<()>,
     album: Album,
-    /// Hashes of the ids of all calls, also of those that a compaction took away.
+    /// Hashes of the ids of all calls, including those that a compaction removed.
     calls: HashSet<u64>,
 }
 
 impl ItemRepair<'_, '_> {
-    /// `alone`: whether it stands on a line of its own.
+    /// `alone`: whether the item is a line of its own.
     fn item(&mut self, at: &At<'_>, raw: &str, alone: bool) -> Result<()> {
         let Some(fields) = Fields::of(raw) else { return Ok(()) };
         let kind = fields.text("type").unwrap_or_default();
@@ -247,7 +247,7 @@ impl ItemRepair<'_, '_> {
         }
     }
 
-    /// An output; whether it goes.
+    /// Repairs an output; true if it must be removed.
     fn output(&mut self, at: &At<'_>, raw: &str, fields: &Fields) -> bool {
         let id = fields.text("call_id").unwrap_or_default();
         let said = fields.get("output").unwrap_or("\"\"");
@@ -264,7 +264,7 @@ impl ItemRepair<'_, '_> {
             ResultIs::Renamed(new) => {
                 self.found.set(at, fields, "call_id", quoted(&new));
             }
-            // Its call went with a compaction, and Codex leaves it out.
+            // A compaction removed its call, and Codex leaves it out.
             ResultIs::Orphan if self.calls.contains(&hash(id.as_bytes())) => return false,
             ResultIs::Orphan => return to_text(self, Damage::OrphanResult),
             ResultIs::Second(false) => return to_text(self, Damage::DuplicateResult),

@@ -1,8 +1,9 @@
-//! What a resume rebuilds from a rollout (Codex 0.169, `rollout_reconstruction`): the newest surviving compaction that
-//! carries a history is the base; what follows it is replayed; rolled-back turns, and compactions in them, are gone.
+//! What a resume rebuilds from a rollout (Codex 0.169, `rollout_reconstruction`): the newest surviving
+//! compaction that carries a history is the base; what follows it is replayed; rolled-back turns, and
+//! compactions in them, are gone.
 //!
-//! Not repeated here: Codex shortens over-long outputs once more while it reads them; the rollout holds them as they
-//! were already shortened when they were recorded, under the same policy.
+//! Not replicated: on reading, Codex truncates long outputs again. The rollout holds them as they were
+//! already truncated by the same policy when they were recorded.
 
 #![expect(
     clippy::vec_box,
@@ -28,12 +29,12 @@ use history::tools::{self, Meaning};
 use history::{Kind, Message, Output, Part, Role, RolledBack};
 
 /// Tokens of user messages that survive a compaction without a history of its own (Codex,
-/// `COMPACT_USER_MESSAGE_MAX_TOKENS`), at four bytes a token.
+/// `COMPACT_USER_MESSAGE_MAX_TOKENS`), at four bytes per token.
 const LEGACY_BUDGET: usize = 20_000;
 
-/// Which compactions a resume goes by: numbers of entries.
+/// The compactions that matter to a resume, by number of their entry.
 pub(super) struct Survivors {
-    /// The newest one that carries a history.
+    /// The newest surviving one that carries a history.
     pub(super) base: Option<usize>,
     /// Those that were rolled back.
     pub(super) cancelled: HashSet<usize>,
@@ -61,7 +62,7 @@ impl Rollout {
         };
         // Where turns begin in `items`.
         let mut starts = begun(&items);
-        // Messages before this one have been reported on.
+        // The reported usage covers all messages before this index.
         let mut reported = items.len();
         let mut last_report = None;
         let mut rolled_back = None;
@@ -112,13 +113,13 @@ impl Rollout {
         Ok(Replayed { items, past, rolled_back })
     }
 
-    /// The compaction whose history is the base, and the compactions that were rolled back, by going from the newest
-    /// turn to the oldest; and whether the base was found before the first entry was reached.
+    /// Finds the base and the compactions that were rolled back, going from the newest turn to the oldest;
+    /// and whether the base was found before the first entry was reached.
     pub(super) fn survivors(&self) -> (Survivors, bool) {
         let mut base = None;
         let mut cancelled = HashSet::new();
         let mut to_cancel = 0u64;
-        // The turn being gone through: its id, whether a user began it, its compactions.
+        // The current turn: its id, whether a user began it, its compactions.
         let mut turn: Option<(Option<&str>, bool, Vec<usize>)> = None;
         let mut close = |turn: (Option<&str>, bool, Vec<usize>),
                          to_cancel: &mut u64,
@@ -170,7 +171,7 @@ impl Rollout {
         (Survivors { base, cancelled }, early)
     }
 
-    /// Whether a replay comes to a compaction that carries no history: the words of user messages outlive it.
+    /// Whether a replay reaches a compaction without a history, which keeps the texts of user messages.
     pub(super) fn needs_words(&self) -> bool {
         let (Survivors { base, cancelled }, _) = self.survivors();
         self.entries
@@ -201,8 +202,9 @@ impl Rollout {
         Some(start + range.start as u64..start + range.end as u64)
     }
 
-    /// Gives the newest sealed compaction what it replaced: all that stands before the first record that has it, but
-    /// for turns that were rolled back. Compactions before it are passed over: what they replaced is there too.
+    /// Gives the newest sealed compaction what it replaced: everything before the first record that has it,
+    /// except turns that were rolled back. Compactions before it are skipped, because what they replaced is
+    /// included.
     pub(super) fn unseal(&self, source: &dyn Source, keep: &Keep, items: &mut [Box<Live>]) -> Result<()> {
         let Some(live) = items.iter_mut().rfind(|it| is_sealed(&it.message)) else { return Ok(()) };
         let mut first = 0;
@@ -246,12 +248,12 @@ impl Rollout {
         let summary = payload.text("message").filter(|it| !it.is_empty());
         let kinds = payload.object("epitome").and_then(|it| it.object("kinds"));
         let (mut out, mut data) = (Vec::new(), SharedData::default());
-        // Their words are compared first, so that they are held as they are.
+        // The texts are compared below, so they are read whole; `keep` is applied afterwards.
         let mut reader = Reader::new(Some(WHOLE), 0);
         for (index, raw) in payload.list("replacement_history").unwrap_or_default().into_iter().enumerate() {
             let read = Cursor::whole(raw.as_bytes(), |it| reader.item(it, None));
             let Some(Ok(Some(Item { mut message, pair, ours }))) = read else { continue };
-            // As Codex sees it, not as we know it.
+            // By the kind that Codex sees, not by the recorded one that is set below.
             let starts_turn = message.role == Role::User && message.kind != Kind::Context && !ours;
             if message.role == Role::User && summary.is_some() && summary == Some(message.plain()) {
                 message.kind = Kind::Summary;
@@ -305,12 +307,12 @@ impl Rollout {
     }
 }
 
-/// Whether it is a compaction that only its maker can read.
+/// Whether it is a sealed compaction, which only its maker can read.
 fn is_sealed(message: &Message) -> bool {
     message.kind == Kind::Summary && message.parts.iter().any(|it| matches!(it, Part::Opaque(_)))
 }
 
-/// A compaction that carries no history: the newest user messages within the budget, then its message.
+/// Applies a compaction without a history: the newest user messages within the budget stay, then its message.
 fn legacy(items: Vec<Box<Live>>, message: &str, record: u32) -> Vec<Box<Live>> {
     let mut left = LEGACY_BUDGET;
     let mut kept = Vec::new();
@@ -336,7 +338,7 @@ fn legacy(items: Vec<Box<Live>>, message: &str, record: u32) -> Vec<Box<Live>> {
     kept
 }
 
-/// Drops the last turns, and what the client put in front of the first of them.
+/// Drops the last turns, with the context that the client put before the first of them.
 fn drop_turns(items: &mut Vec<Box<Live>>, starts: &mut Vec<usize>, turns: u64) -> Vec<Box<Live>> {
     let (Some(&first), true) = (starts.first(), turns > 0) else { return Vec::new() };
     let kept = starts.len().saturating_sub(usize::try_from(turns).unwrap_or(usize::MAX));
@@ -348,7 +350,8 @@ fn drop_turns(items: &mut Vec<Box<Live>>, starts: &mut Vec<usize>, turns: u64) -
     items.split_off(cut)
 }
 
-/// Codex rolls back the messages of a turn, not its changes of files.
+/// Notes the files that dropped turns changed: Codex rolls back the messages of a turn, not its changes of
+/// files.
 fn note_rolled_back(dropped: &[Box<Live>], turns: u64, to: &mut RolledBack) {
     to.turns = to.turns.saturating_add(turns);
     for part in dropped.iter().flat_map(|it| &it.message.parts) {
@@ -363,9 +366,9 @@ fn note_rolled_back(dropped: &[Box<Live>], turns: u64, to: &mut RolledBack) {
     }
 }
 
-/// What Codex mends before it sends: outputs without a call go, a call without an output gets one that says
-/// `aborted`, unless it stands at the very end and may still be answered. An output that stands before its call, which
-/// the API refuses, is moved behind it.
+/// Pairs calls and outputs as Codex does before sending: outputs without a call are dropped; a call without
+/// an output gets `aborted`, unless it is at the very end and may still be answered. An output before its
+/// call, which the API refuses, is moved behind it.
 fn paired(items: Vec<Box<Live>>) -> Vec<Box<Live>> {
     let mut calls: HashMap<(Family, &str), usize> = HashMap::default();
     let mut outputs: HashSet<&str> = HashSet::new();
@@ -377,7 +380,7 @@ fn paired(items: Vec<Box<Live>>) -> Vec<Box<Live>> {
             Pair::None => last_said = at,
         }
     }
-    // What goes, and what gets an answer.
+    // Outputs to drop, and calls to answer.
     let odd = |at: usize, live: &Live| match &live.pair {
         Pair::Output(family, id) => !calls.contains_key(&(*family, &**id)),
         Pair::Call(Family::Function | Family::Custom, id) => !outputs.contains(&**id) && at < last_said,

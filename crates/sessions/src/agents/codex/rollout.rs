@@ -1,4 +1,4 @@
-//! A rollout, every line of it looked at once and not kept.
+//! An index of the lines of a rollout, made in one pass.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::{Keep, Note, Record, Source, derive};
 use history::Part;
 use history::error::{Error, ErrorKind, Result};
 
-/// A rollout, every line looked at once.
+/// The index of a rollout.
 #[derive(Debug, Default)]
 pub(super) struct Rollout {
     pub(super) records: Vec<Record>,
@@ -17,7 +17,7 @@ pub(super) struct Rollout {
     pub(super) entries: Vec<RolloutEntry>,
     pub(super) notes: Vec<Note>,
     pub(super) times: Option<(i64, i64)>,
-    /// Numbers of the records that a writer copies from.
+    /// The numbers of the records that a writer copies from.
     pub(super) session_meta: Option<u32>,
     pub(super) world_state: Option<u32>,
     pub(super) turn_context: Option<u32>,
@@ -25,7 +25,7 @@ pub(super) struct Rollout {
     pub(super) first_prompt: Option<u32>,
     /// The id of the newest turn, if it has one.
     pub(super) turn: Option<String>,
-    /// Whether any turn was begun.
+    /// Whether any turn began.
     turn_seen: bool,
     pub(super) last_compacted: Option<u32>,
     pub(super) window: Option<u64>,
@@ -33,24 +33,24 @@ pub(super) struct Rollout {
     pub(super) paginated: bool,
     /// Lines that parsed as records of Codex.
     known: usize,
-    /// All lines, blank ones too.
+    /// The number of lines, including blank ones.
     lines: u64,
 }
 
 impl Rollout {
-    /// All lines, or no more than what a resume would send is made of and the first. What may be missing then are
-    /// compactions before the newest one that survived, and what they were like; the history is the same.
+    /// Reads all lines, or only the first one and those that a resume needs. Then the history is the same,
+    /// but compactions before the newest surviving one may be missing.
     ///
-    /// Items are kept as far back as a replay is likely to need them: to the last compaction that carries a history.
-    /// Those before it that it needs all the same are left to be read once more.
+    /// Items are kept as far back as a replay usually needs them, to the last compaction that carries a
+    /// history. Earlier ones that it needs are read again.
     pub(super) fn of(source: &dyn Source, keep: &Keep, coverage: Coverage) -> Result<Self> {
         let (rollout, from) = lines::newest::<Self>(source, keep, coverage)?;
         if from == 0 {
             return rollout.ours(source);
         }
-        // The first time is the earliest of the first lines.
+        // The session began at the earliest time of the first lines.
         let head = Self::within(source, 0..lines::HEAD.min(from), None)?;
-        // A file that does not begin with what all begin with is looked at from the beginning.
+        // A file that does not begin with `session_meta`, as all should, is read whole.
         if head.session_meta != Some(0) {
             return Self::of(source, keep, Coverage::Whole);
         }
@@ -71,7 +71,7 @@ impl Rollout {
         Ok(Self::joined(vec![rollout, first]))
     }
 
-    /// It, if any line was Codex's.
+    /// Fails if no line was Codex's.
     fn ours(self, source: &dyn Source) -> Result<Self> {
         let rollout = self;
         if rollout.known == 0 {
@@ -82,7 +82,7 @@ impl Rollout {
         Ok(rollout)
     }
 
-    /// What a line says, or what is wrong with it. `at`: the line's number.
+    /// Indexes a line: its entry, or what is wrong with it. `at`: the line's number.
     fn take(&mut self, line: RolloutLine, at: u64) -> Result<RolloutEntry, String> {
         let number = self.records.len() as u32;
         self.known += 1;
@@ -114,7 +114,7 @@ impl Rollout {
         Ok(entry)
     }
 
-    /// The text of a record, mended; places in it are places in the source.
+    /// The text of a record, mended; offsets in it are offsets in the source.
     pub(super) fn text(&self, source: &dyn Source, number: u32) -> Result<String> {
         self.records.get(number as usize).map_or(Ok(String::new()), |it| source.text(it.range()))
     }
@@ -145,7 +145,7 @@ impl Stretch for Rollout {
         live.flat_map(|it| &mut it.message.parts)
     }
 
-    /// Whether a compaction is in it that carries a history.
+    /// Whether any compaction in it carries a history.
     fn has_base(&self) -> bool {
         self.entries.iter().any(|it| matches!(it, RolloutEntry::Compacted { has_history: true, .. }))
     }

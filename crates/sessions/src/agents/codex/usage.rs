@@ -1,4 +1,4 @@
-//! What a rollout reports of its tokens.
+//! The token usage that a rollout reports.
 
 use history::{Usage, json};
 use serde_json::Value;
@@ -7,13 +7,13 @@ use super::items::is_contextual;
 use crate::parse::raw::Fields;
 use crate::requests::{Collector, time};
 
-/// What the provider, or after a compaction the client, counted.
+/// Token usage as counted by the provider, or after a compaction by the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Report {
     pub(super) usage: Usage,
     /// `total_tokens` of the last request.
     pub(super) total: u64,
-    /// Input and output of all requests so far; the same again is the same report again.
+    /// Input and output of all requests so far; if they are equal, it is the same report again.
     pub(super) so_far: (u64, u64),
 }
 
@@ -22,7 +22,7 @@ fn usage(text: &str) -> Usage {
     Fields::of(text).map(|it| report(&it, None).usage).unwrap_or_default()
 }
 
-/// What the last request took, and all so far.
+/// The usage of the last request, and the totals so far.
 pub(super) fn report(last: &Fields, so_far: Option<&Fields>) -> Report {
     let told = |of: &Fields, key: &str| of.number(key).unwrap_or(0);
     // Codex counts cached tokens as part of the input.
@@ -42,7 +42,7 @@ pub(super) fn report(last: &Fields, so_far: Option<&Fields>) -> Report {
     Report { usage, total: told(last, "total_tokens"), so_far }
 }
 
-/// The request that a row reports, also of messages that are not sent any more.
+/// Collects the request that a row reports, also if its messages are no longer sent.
 pub(super) fn request(row: &Value, out: &mut Collector) {
     let (at, body) = (time(row), &row["payload"]);
     match (row["type"].as_str(), body["type"].as_str()) {
@@ -50,12 +50,12 @@ pub(super) fn request(row: &Value, out: &mut Collector) {
         (Some("compacted"), _) => out.compaction(),
         (Some("event_msg"), Some("token_count")) => {
             let (last, total) = (&body["info"]["last_token_usage"], &body["info"]["total_token_usage"]);
-            // The same report comes again with the limits.
+            // The same report is written again with the rate limits.
             let key = total["total_tokens"].as_u64().map(|it| format!("{it}")).unwrap_or_default();
             out.response(&key, at, usage(&json::compact(last)), false);
         }
         (Some("response_item"), Some("message")) if body["role"] == "user" => {
-            // What the client puts there stands in parts of its own.
+            // The client's own text is in separate parts.
             let parts = body["content"].as_array().into_iter().flatten();
             let said = parts.filter_map(|it| it["text"].as_str()).find(|it| !is_contextual(it));
             match said {

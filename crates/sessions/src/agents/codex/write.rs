@@ -1,4 +1,4 @@
-//! Writing: outputs replaced where they stand, a native compaction appended, or a new thread that starts with one.
+//! Writing: outputs replaced in place, a native compaction appended, or a new thread that starts with one.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -16,14 +16,15 @@ use serde_json::json;
 
 /// Writes `after` back. `session` is what [`read`](super::read) gave for `source`.
 ///
-/// - [`Mode::Patch`]: only outputs may differ; nothing but their text moves.
-/// - [`Mode::Append`]: a `compacted` line that carries `after`, copies of the last full `world_state` and the last
-///   `turn_context` (else Codex puts its instructions behind the summary, or twice), and a `token_count` of the new
-///   size (else it compacts again at once). Ordinals go on where the rollout has them.
-/// - [`Mode::New`]: the same lines behind a `session_meta` with a new thread id.
+/// - [`Mode::Patch`]: only outputs may differ; only their text changes.
+/// - [`Mode::Append`]: a `compacted` line that carries `after`, copies of the last full `world_state` and the
+///   last `turn_context` (else Codex puts its instructions after the summary, or twice), and a `token_count`
+///   of the new size (else it compacts again at once). Ordinals continue if the rollout has them.
+/// - [`Mode::New`]: the same lines after a `session_meta` with a new thread id.
 ///
-/// The order is that of `after`. If it lacks the instructions and environment that Codex itself put into the live
-/// history, they are put first. Kinds that Codex cannot tell from an item stand beside the history under `epitome`.
+/// The order is that of `after`. If it lacks the instructions and environment that Codex itself put into the
+/// live history, they are put first. Kinds that cannot be told from an item are stored beside the history, as
+/// `epitome`.
 ///
 /// # Errors
 /// [`Bug`](ErrorKind::Bug) if a patch would have to change more than outputs;
@@ -73,7 +74,7 @@ fn patch(source: &dyn Source, replayed: &Replayed, after: &History) -> Result<Wr
     Ok(written)
 }
 
-/// A rollout, and what it is to become.
+/// A rollout, and what it should become.
 struct Change<'a> {
     source: &'a dyn Source,
     session: &'a Session,
@@ -84,7 +85,7 @@ struct Change<'a> {
     ms: i64,
 }
 
-/// What a `compacted` line says.
+/// The content of a `compacted` line.
 #[derive(Default)]
 struct CompactedRow {
     message: String,
@@ -92,9 +93,9 @@ struct CompactedRow {
     kinds: BTreeMap<usize, Kind>,
     /// Codex's own estimate of the new context: a quarter of the bytes.
     tokens: u64,
-    /// The number and the ids by which Codex knows its context windows, as fields.
+    /// The number and ids of Codex's context windows, as JSON fields.
     windows: String,
-    /// What of the history it cannot carry.
+    /// What it cannot carry of the history.
     warnings: Vec<String>,
 }
 
@@ -108,7 +109,7 @@ impl CompactedRow {
         let mut row = Self { message: summary_of(after), ..Self::default() };
         let context: Vec<&Message> = match rollout.turn_context {
             Some(_) => missing_context(replayed, after),
-            // Without a turn context to copy, Codex puts its context in anew.
+            // Without a turn context to copy, Codex adds its context itself.
             None => vec![],
         };
         for it in context.into_iter().chain(after.messages()) {
@@ -126,7 +127,7 @@ impl CompactedRow {
         Ok(row)
     }
 
-    /// Adds a message, as these items; its kind stands beside them where the reader would not see it.
+    /// Adds a message as these items, and its kind if the reader would not see it.
     fn add(&mut self, message: &Message, items: Vec<String>) {
         if message.kind != read_back(message, &self.message) {
             let places = self.history.len()..self.history.len() + items.len();
@@ -153,9 +154,10 @@ fn summary_of(after: &History) -> String {
     found.map(Message::plain).unwrap_or_default()
 }
 
-/// The kind that the reader sees by itself; `summary` is what the line says beside the history.
+/// The kind that the reader would see; `summary` is the `message` of the line.
 fn read_back(message: &Message, summary: &str) -> Kind {
-    // The frame of a summary says what it is; what the user wrote may be the same text.
+    // A summary is known by its frame; any user message with the text of the line's `message` is taken for
+    // one too.
     let framed = message.kind == Kind::Summary && matches!(message.parts.as_slice(), [Part::Text(_)]);
     if message.role == Role::User && (framed || !summary.is_empty() && message.plain() == summary) {
         return Kind::Summary;
@@ -170,8 +172,8 @@ fn read_back(message: &Message, summary: &str) -> Kind {
     }
 }
 
-/// The first stretch of what Codex itself put into the live history, as far as `after` does not have it: by its number,
-/// or, where an older history is put back, by what it says.
+/// The first run of context that Codex itself put into the live history, except messages that `after` has: by
+/// number, or, where an older history is put back, by content.
 fn missing_context<'a>(replayed: &'a Replayed, after: &History) -> Vec<&'a Message> {
     let kept: HashSet<u32> = after.messages().iter().filter_map(|it| it.from).collect();
     let is_context = |it: &Live| it.message.kind == Kind::Context;
@@ -186,8 +188,8 @@ fn missing_context<'a>(replayed: &'a Replayed, after: &History) -> Vec<&'a Messa
         .collect()
 }
 
-/// The item as it stands in the source, without what belongs to its old place, if it still says the same; with another
-/// output if that is all that changed.
+/// The item's JSON from the source, without the fields of its old place, with a new output if that changed.
+/// None if anything else changed.
 fn copied(source: &dyn Source, live: &Live, new: &Message) -> Result<Option<String>> {
     let Some(range) = live.at.clone().filter(|_| live.message.differs_in_outputs_alone(new)) else {
         return Ok(None);
@@ -211,7 +213,7 @@ fn windows(change: &Change<'_>, summary: &str) -> Result<String> {
     let (last, first) = (payload(rollout.last_compacted)?, payload(rollout.session_meta)?);
     let last = Fields::of(&last).and_then(|it| it.object("payload"));
     let first = Fields::of(&first).and_then(|it| it.object("payload"));
-    // Up to 0.141 the number stood under `window_id`.
+    // Up to 0.141 the number was in `window_id`.
     let number = last.as_ref().and_then(|it| it.number("window_number").or_else(|| it.number("window_id")));
     let number = number.unwrap_or(session.past.len() as u64) + 1;
     let opened = first.and_then(|it| it.object("context_window")).and_then(|it| it.text("window_id"));
@@ -241,8 +243,8 @@ fn lines(change: &Change<'_>, compaction: &CompactedRow, mut ordinal: Option<u64
         let Some(number) = number else { continue };
         let text = rollout.text(source, number)?;
         let Some(payload) = Fields::of(&text).and_then(|it| it.object("payload")) else { continue };
-        // A turn context of an older turn (a `/compact` writes none of its own) would make Codex take the lines since
-        // then for one turn, and an older rollback for one of this compaction.
+        // With the id of an older turn (`/compact` writes no turn context of its own) Codex would take all
+        // lines since then for one turn, and an older rollback for a rollback of this compaction.
         let fits =
             payload.text("turn_id").is_none_or(|it| rollout.turn.as_ref().is_none_or(|turn| *turn == it));
         let id = payload.get("turn_id").filter(|_| fits);
@@ -265,7 +267,7 @@ fn line(ms: i64, ordinal: Option<u64>, tag: &str, payload: &str) -> String {
     format!("{{\"timestamp\":{at},{number}\"type\":\"{tag}\",\"payload\":{payload}}}\n")
 }
 
-/// A `token_count` that says, as after Codex's own compaction, that nothing was sent yet and how large it is now.
+/// A `token_count` as after Codex's own compaction: nothing was sent yet, and the context has `tokens`.
 fn counted(payload: &Fields, tokens: u64) -> Option<String> {
     let info = payload.object("info")?;
     let last = info.object("last_token_usage")?;
@@ -278,8 +280,8 @@ fn counted(payload: &Fields, tokens: u64) -> Option<String> {
     Some(payload.with(&[("info", Some(&info))]))
 }
 
-/// A thread of its own for the history of another agent: a `session_meta`, and the history as a compaction carries it;
-/// what only another API understands stays behind.
+/// A new thread for the history of another agent: a `session_meta`, and a compaction that carries the history
+/// without what only another API understands.
 fn fresh(session: &Session, after: &History) -> Written {
     let meta = &after.meta;
     let ms = meta.times.map_or(0, |(_, last)| last + 1);
@@ -290,7 +292,7 @@ fn fresh(session: &Session, after: &History) -> Written {
         let mut message = foreign(message);
         for part in &mut message.parts {
             if let Part::Call(call) = part {
-                // The tool is none of Codex's: what it takes is JSON.
+                // It is not a tool of Codex, so its arguments must be JSON.
                 call.input = Text::new(wire::input(call).get());
                 call.freeform = false;
             }
@@ -311,7 +313,7 @@ fn fresh(session: &Session, after: &History) -> Written {
     thread(ms, id, first + &lines, row.warnings)
 }
 
-/// The id of a new thread that is made of a session.
+/// The id of a new thread made from a session.
 fn thread_id(session: &Session, ms: i64, content: &str) -> String {
     let old = session.history.meta.session.as_deref().unwrap_or_default();
     derive::uuid_v7(ms, derive::digest(old, "thread", 0, content))
@@ -332,7 +334,7 @@ fn new_thread(change: &Change<'_>) -> Result<Written> {
         return Err(Error::new(ErrorKind::Input, what).at(source.name(), None));
     };
     let mut compaction = CompactedRow::of(change)?;
-    // A new thread opens its own windows.
+    // A new thread starts its own windows.
     compaction.windows = FIRST_WINDOW.to_owned();
     let id = thread_id(session, ms, &compaction.payload());
     let (quoted_id, at) = (quoted(&id), quoted(&derive::time(ms)));
@@ -374,7 +376,7 @@ fn new_thread(change: &Change<'_>) -> Result<Written> {
 }
 
 impl Rollout {
-    /// The next ordinal, if the rollout has them: a paginated one whose last line has none is refused by Codex.
+    /// The next ordinal, if the rollout has them: Codex refuses a paginated one whose last line has none.
     fn paginated_from(&self) -> Option<u64> {
         self.max_ordinal.map(|it| it + 1).or(self.paginated.then_some(self.records.len() as u64))
     }

@@ -1,4 +1,4 @@
-//! Message records in force as the messages that a resume sends.
+//! Converts the message records in force to the messages that a resume sends.
 
 use std::collections::BTreeSet;
 use std::collections::hash_map::Entry as Slot;
@@ -18,28 +18,28 @@ use history::{Kind, Message, Part, Role};
 /// A live message and where it came from.
 pub(super) struct LiveMessage {
     pub(super) message: Message,
-    /// What of the record became this message.
+    /// Which part of the record became this message.
     pub(super) role: Which,
-    /// It is the user's and speaks of a snapshot.
+    /// Whether it is the user's and mentions a snapshot.
     snapshot: bool,
-    /// What a writer asks.
+    /// Only for a writer.
     pub(super) origin: Option<Box<JournalOrigin>>,
 }
 
 /// Where a live message came from.
 pub(super) struct JournalOrigin {
-    /// The records it was made from; the first is its own.
+    /// The records it was made from; the first one is its own.
     pub(super) records: Vec<u32>,
-    /// Its own record's JSON in the source.
+    /// The range of its own record's JSON in the source.
     pub(super) at: Range<u64>,
     pub(super) record_id: Arc<str>,
-    /// The JSON of each part, as sent, if it was asked for and lies not too deep to be looked at.
+    /// The JSON of each part, as sent, if it was requested and is not nested too deep.
     pub(super) raw: Vec<Option<Value>>,
-    /// Every record that holds a function response of this message: where it stands.
+    /// The ranges of all records that hold a function response of this message.
     pub(super) also: Vec<Range<u64>>,
 }
 
-/// All live messages. What cannot be read becomes a note. Where they came from only if it is asked.
+/// All live messages, with their origins if requested. What cannot be read becomes a note.
 pub(super) fn converted(journal: &mut Journal, origins: bool) -> Vec<LiveMessage> {
     let mut all = Messages { origins, ..Messages::default() };
     for mut entry in std::mem::take(&mut journal.entries) {
@@ -54,13 +54,14 @@ pub(super) fn converted(journal: &mut Journal, origins: bool) -> Vec<LiveMessage
 #[derive(Default)]
 struct Messages {
     live: Vec<LiveMessage>,
-    /// Function responses since the last model message: the client stores them twice, and after each resume once more.
+    /// The message of each function response since the last model message, by call id: the client stores
+    /// responses twice, and once more after each resume.
     answered: HashMap<Arc<str>, usize>,
     origins: bool,
 }
 
 impl Messages {
-    /// Adds a message, without the responses that the turn already has.
+    /// Adds a message, without responses that the turn already has.
     fn push(&mut self, entry: &JournalEntry, draft: MessageDraft) {
         let item = &entry.item;
         let MessageDraft { role, parts: mut pieces, kind, snapshot, summary } = draft;
@@ -69,7 +70,7 @@ impl Messages {
             self.answered.clear();
         }
         self.drop_repeated(&mut pieces, item);
-        // What is left besides repetitions may be nothing that the client would send.
+        // Without repetitions, only parts may be left that the client would not send.
         if pieces.is_empty() || (role == Which::User && pieces.iter().all(|it| it.blank)) {
             return;
         }
@@ -87,7 +88,7 @@ impl Messages {
         });
         let mut parts: Vec<Part> = pieces.into_iter().map(|it| it.part).collect();
         parts.shrink_to_fit();
-        // What the client acknowledged was its summary, whatever stands around the snapshot.
+        // The client acknowledges only its own summary, whatever text surrounds the snapshot.
         if let (Some(last), true) = (self.live.last_mut(), model && is_text(&parts, ACK))
             && last.snapshot
         {
@@ -95,7 +96,7 @@ impl Messages {
         }
         let before = self.live.last().map(|it| &it.message);
         let kind = match (role, kind) {
-            // What stands beside a tool's response is the tool's, not the user's words.
+            // Text beside a tool's response is the tool's, not the user's words.
             (Which::User | Which::Results, None) if is_beside(&parts) => Kind::Context,
             (Which::Results, _) => Kind::Said,
             (_, Some(kind)) => kind,
@@ -112,7 +113,8 @@ impl Messages {
         self.live.push(LiveMessage { message, role, snapshot, origin });
     }
 
-    /// Takes out the responses that the turn already has; where each stands first, it is noted that it is here too.
+    /// Removes responses that the turn already has; this record becomes another origin of the message that
+    /// has them.
     fn drop_repeated(&mut self, pieces: &mut Vec<ReadPart>, item: &JournalItem) {
         let here = self.live.len();
         let mut repeated = BTreeSet::new();
@@ -147,19 +149,19 @@ fn is_text(parts: &[Part], expected: &str) -> bool {
     matches!(parts, [Part::Text(text)] if text.as_str() == expected)
 }
 
-/// Whether something stands beside a tool's response.
+/// Whether there is anything beside a tool's response.
 fn is_beside(parts: &[Part]) -> bool {
     let output = |it: &Part| matches!(it, Part::Output(_));
     parts.iter().any(output) && !parts.iter().all(output)
 }
 
-/// The kind that a text alone tells.
+/// The kind of a message by its text alone.
 pub(super) fn read_kind(before: Option<&Message>, is_model: bool, parts: &[Part]) -> Kind {
     let summary = matches!(parts, [Part::Text(text)] if is_snapshot(text.as_str()));
     told_kind(before, is_model, parts, summary)
 }
 
-/// The same, where it is known whether a text is a summary.
+/// [`read_kind`], if it is known whether the text is a summary.
 fn told_kind(before: Option<&Message>, is_model: bool, parts: &[Part], summary: bool) -> Kind {
     let [Part::Text(text)] = parts else { return Kind::Said };
     match is_model {

@@ -19,14 +19,14 @@ use history::error::Result;
 /// A message record in force.
 #[derive(Debug)]
 pub(super) struct JournalEntry {
-    /// The number of its id.
+    /// Its id, as an index in `Journal::known`.
     id: u32,
     pub(super) item: Box<JournalItem>,
-    /// What was reported with it; not if that was before a compaction that it survived.
+    /// Its reported usage; none if it was reported before a compaction that the record survived.
     pub(super) usage: Option<Usage>,
 }
 
-/// A `$set.messages` that put a summary in the place of messages.
+/// A `$set.messages` that replaced messages by a summary.
 #[derive(Debug)]
 pub(super) struct JournalCompaction {
     /// The id of the summary's record.
@@ -39,7 +39,7 @@ pub(super) struct JournalCompaction {
 #[derive(Debug, Default)]
 pub(super) struct Journal {
     pub(super) records: Vec<Record>,
-    /// Lines before a record that hold none, from that record on. Rising.
+    /// (Record, number of blank lines before it in the file), wherever that number grows. Ascending.
     blank_lines: Vec<(u32, u64)>,
     pub(super) notes: Vec<Note>,
     pub(super) entries: Vec<JournalEntry>,
@@ -48,63 +48,62 @@ pub(super) struct Journal {
     pub(super) compactions: Vec<JournalCompaction>,
     pub(super) times: Option<(i64, i64)>,
     pub(super) cwd: Option<String>,
-    /// The model that answered last.
+    /// The model that replied last.
     pub(super) model: Option<Arc<str>>,
-    /// An older session: one JSON document. Where its `messages` stand.
+    /// In an older session, one JSON document: the range of its `messages`.
     pub(super) document: Option<Range<u64>>,
-    /// Where the `lastUpdated` of a document stands.
+    /// In a document: the range of its `lastUpdated`.
     pub(super) updated: Option<Range<u64>>,
     ids: HashMap<Arc<str>, u32>,
-    /// What is known of each id.
     known: Vec<Known>,
-    /// Ids that were kept since the last compaction, also those that are no longer.
+    /// Ids that were kept at any time since the last compaction.
     seen: Vec<u32>,
-    /// How many `$set.messages` there were.
+    /// The number of `$set.messages` so far.
     sets: u32,
-    /// The context after the last request that was reported.
+    /// Tokens of the context after the last reported request.
     last_total: Option<u64>,
-    /// The first `$set.messages` to come is known to be a compaction, though what it replaced was not looked at.
+    /// Whether the next `$set.messages` is known to be a compaction, without reading what it replaced.
     begins_compacted: bool,
 }
 
 /// What is known of the records of an id.
 #[derive(Debug, Default)]
 struct Known {
-    /// Where it stood last among the entries; others may stand there by now.
+    /// Its last index among the entries; another entry may be there by now.
     place: usize,
-    /// In force since the last `$set.messages` that held more than the session's context.
+    /// Whether it was in force since the last compaction.
     seen: bool,
-    /// It survived a compaction.
+    /// Whether it survived a compaction.
     stale: bool,
-    /// What was reported with it: a resume writes it down again without that.
+    /// Its reported usage, because a resume writes the record again without it.
     usage: Option<Usage>,
-    /// The last `$set.messages` that held it.
+    /// The number of the last `$set.messages` that held it.
     set: u32,
 }
 
 impl Journal {
-    /// Looks at every line, or at the one document.
+    /// Reads every line, or the one document.
     pub(super) fn of(source: &dyn Source, wanted: Wanted) -> Result<Self> {
         let seen = Backwards::through(source, wanted, false)?;
         Self::whole(source, seen, wanted)
     }
 
-    /// Looks from the end backwards for the newest `$set.messages` that surely is a compaction, and then only at the
-    /// first lines, at that one and at all that follow; at all if there is none, or the file is small.
+    /// Searches backwards for the newest `$set.messages` that is certainly a compaction, and reads only the
+    /// first lines, that one and all that follow; all lines if there is none, or if the file is small.
     ///
-    /// It is a compaction if it leaves out a message that was in force just before. What survives one has lost what was
-    /// reported for it, so that nothing before it matters.
+    /// It is a compaction if it leaves out a message that was in force just before. Messages that survive one
+    /// lose their reported usage, so nothing before it matters.
     pub(super) fn live_part(source: &dyn Source, wanted: Wanted) -> Result<Self> {
         let seen = Backwards::through(source, wanted, source.len() > crate::LOOKED_AT_WHOLE)?;
         let Some(base) = seen.base else { return Self::whole(source, seen, wanted) };
         let mut journal = Self { begins_compacted: true, ..Self::default() };
-        // The first lines say which session it is, where, and since when. What is wrong with them is found where all
-        // lines are looked at.
+        // The first lines give the session's id, directory and start. Notes on them come only from reading
+        // all lines.
         let mut first = Self::default();
         first.take(Seen::of(source, 0..lines::HEAD.min(base), wanted)?, 0);
         (journal.meta, journal.times, journal.cwd) = (first.meta, first.times, first.cwd);
         journal.take_all(seen.parts);
-        // The model that answered last, which may stand before this part.
+        // The model that replied last may only be named before this part.
         if journal.model.is_none() {
             return Self::of(source, wanted);
         }
@@ -119,7 +118,7 @@ impl Journal {
     fn whole(source: &dyn Source, seen: Backwards, wanted: Wanted) -> Result<Self> {
         let mut journal = Self::default();
         journal.take_all(seen.parts);
-        // One object that holds its messages, on one line or many.
+        // An older session: one object that holds its messages, on one or many lines.
         if journal.is_foreign() || (journal.records.len() == 1 && !journal.entries.is_empty()) {
             let text = source.text(0..source.len())?;
             let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
@@ -130,7 +129,7 @@ impl Journal {
         Ok(journal)
     }
 
-    /// What the lines of parts say, the last part first.
+    /// Applies the lines of parts, which come last part first.
     fn take_all(&mut self, parts: Vec<Seen>) {
         let mut lines = 0;
         for part in parts.into_iter().rev() {
@@ -141,7 +140,7 @@ impl Journal {
         (self.ids, self.known, self.seen) = Default::default();
     }
 
-    /// What the lines of a part say. `before`: number of lines in front of it.
+    /// Applies the lines of a part. `before`: the number of lines before it.
     fn take(&mut self, part: Seen, before: u64) {
         for (line, record, said) in part.said {
             let number = self.records.len() as u32;
@@ -162,7 +161,7 @@ impl Journal {
         u64::from(record) + 1 + blank
     }
 
-    /// Whether nothing in it says which session it is: then it is none.
+    /// Whether it has no session id: then it is not a session.
     pub(super) fn is_foreign(&self) -> bool {
         !self.meta.contains_key("sessionId")
     }
@@ -228,13 +227,13 @@ impl Journal {
         number
     }
 
-    /// Where the entry of an id stands, if there is one.
+    /// The index of the entry with this id, if there is one.
     fn place(&self, id: u32) -> Option<usize> {
         let place = self.known.get(id as usize)?.place;
         self.entries.get(place).is_some_and(|it| it.id == id).then_some(place)
     }
 
-    /// A message record: new at the end, or in the place of the one with its id.
+    /// Adds a message record at the end, or in place of the one with its id.
     fn put(&mut self, mut item: Box<JournalItem>, record: u32) -> Result<(), String> {
         item.record = record;
         let id = item.id.as_ref().ok_or("expected a message record with an id, found none; it is skipped")?;
@@ -264,7 +263,7 @@ impl Journal {
         Ok(())
     }
 
-    /// All that can be put are; what is wrong with the last of the others.
+    /// Adds all valid records; the error is that of the last invalid one.
     fn put_all(&mut self, messages: Vec<ReadItem>, record: u32) -> Result<(), String> {
         let mut all = Ok(());
         for message in messages {
@@ -283,8 +282,8 @@ impl Journal {
         }
     }
 
-    /// `$set.messages`: at each resume first only the session's context, then all again; after a compression what is
-    /// left.
+    /// `$set.messages`: each resume writes first only the session's context, then all messages again; a
+    /// compression writes those that are left.
     fn replace_all(&mut self, messages: Vec<ReadItem>, record: u32) -> Result<(), String> {
         self.sets += 1;
         let items = || messages.iter().filter_map(|it| it.as_deref().ok());
@@ -320,25 +319,25 @@ impl Journal {
     }
 }
 
-/// The lines of a source, looked at from its end backwards.
+/// The lines of a source, read backwards from its end.
 #[derive(Default)]
 struct Backwards {
     /// The last part first.
     parts: Vec<Seen>,
-    /// How far it got.
+    /// Where the earliest part begins.
     from: u64,
-    /// Where the compaction stands that ended the search; nothing before it is in the parts.
+    /// The position of the compaction that ended the search; the parts hold nothing before it.
     base: Option<u64>,
-    /// The last `$set.messages` before the lines behind, and the ids that it puts in force.
+    /// The next `$set.messages` after the current line: its position, and the ids that it puts in force.
     pending: Option<(u64, HashSet<Arc<str>>)>,
-    /// Ids of records that stand in the place of all earlier ones of that id.
+    /// Ids that have a later record, which replaces all earlier ones.
     later: HashSet<Arc<str>>,
-    /// A `$set.messages` stands in the place of all earlier records.
+    /// Whether a later `$set.messages` replaces all earlier records.
     replaced: bool,
 }
 
 impl Backwards {
-    /// Reads all of it, on all cores, or, if asked, only back to the newest compaction.
+    /// Reads everything, on all cores, or with `to_compaction` only back to the newest compaction.
     fn through(source: &dyn Source, wanted: Wanted, to_compaction: bool) -> Result<Self> {
         let mut all = Self::default();
         let look = |range| Seen::of(source, range, wanted);
@@ -353,8 +352,8 @@ impl Backwards {
         Ok(all)
     }
 
-    /// Drops records that later ones replace. With `to_compaction`, whether the newest compaction was found: the
-    /// part then begins with it.
+    /// Drops records that later ones replace. With `to_compaction`, returns whether the newest compaction was
+    /// found: it is the new beginning.
     fn look(&mut self, part: &mut Seen, to_compaction: bool) -> bool {
         for index in (0..part.said.len()).rev() {
             let (_, record, Ok(line)) = &mut part.said[index] else { continue };

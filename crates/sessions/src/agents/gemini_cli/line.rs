@@ -1,4 +1,4 @@
-//! The lines of a journal, each looked at once.
+//! Reads the lines of a journal.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use history::error::Result as OrError;
 #[derive(Debug)]
 pub(super) enum JournalLine {
     Message(Box<JournalItem>),
-    /// The id of the message that is dropped with all after it.
+    /// The id of the message that is dropped with everything after it.
     Rewind(String),
     /// Session fields set by `$set`.
     Set(Set),
@@ -21,13 +21,13 @@ pub(super) enum JournalLine {
 /// A message record, or what is wrong with it.
 pub(super) type ReadItem = Result<Box<JournalItem>, String>;
 
-/// Fields of a session, and its messages.
+/// Session fields and messages.
 #[derive(Debug)]
 pub(super) struct Set {
-    /// Names and JSON, the messages not among them.
+    /// Names and JSON values, without the messages.
     pub(super) fields: Vec<(String, String)>,
     pub(super) messages: Vec<ReadItem>,
-    /// The messages are all that are in force from there on.
+    /// Whether only these messages are in force from here on.
     pub(super) replaces: bool,
 }
 
@@ -60,9 +60,9 @@ impl JournalLine {
 /// The lines that begin in a range.
 #[derive(Debug)]
 pub(super) struct Seen {
-    /// Number from the first on, place, and what the line says, or what is wrong with it.
+    /// The line's number within the range, its place, and its content or what is wrong with it.
     pub(super) said: Vec<(u64, Record, Result<JournalLine, String>)>,
-    /// How many there are, blank ones too.
+    /// The number of lines, including blank ones.
     pub(super) lines: u64,
 }
 
@@ -114,7 +114,7 @@ impl RecordReader<'_> {
         })
     }
 
-    /// Fields and messages of an object in a text that stands at `base`.
+    /// The fields and messages of an object, in a text that begins at `base` in the source.
     fn set(&mut self, it: &mut Cursor<'_>, base: u64, replaces: bool) -> Option<Set> {
         let (mut fields, mut messages) = (Vec::new(), None);
         it.object(|it, name| {

@@ -1,10 +1,10 @@
 //! Gemini CLI sessions: the JSONL journal (0.36 and later) and the older single `.json`; what a resume sends, and how
 //! a compacted history goes back.
 //!
-//! Facts are those of Gemini CLI 0.61 as measured and read in its bundle (`loadConversationRecord`,
-//! `convertSessionToClientHistory`). Two upstream faults are not repeated: a resume sends every function response
-//! again once more; here the first of each turn counts. Consecutive messages of one role stay apart here, though the
-//! client joins them when it sends.
+//! This follows Gemini CLI 0.61 as measured and read in its bundle (`loadConversationRecord`,
+//! `convertSessionToClientHistory`), with two differences. A resume of the client sends every function
+//! response once more; here only the first in each turn counts. Consecutive messages of one role stay
+//! separate here; the client joins them when it sends.
 
 mod convert;
 mod journal;
@@ -43,8 +43,8 @@ pub(crate) static ROW: FormatRow = FormatRow {
     repair: &[repair::whole, repair::journal, repair::records],
 };
 
-/// Whether the source surely is a session of Gemini CLI: a line with `sessionId` and `projectHash`, as every journal
-/// has, or a document of its messages, whatever stands before them.
+/// Whether the source is certainly a session of Gemini CLI: a line with `sessionId` and `projectHash`, as
+/// every journal has, or a document with its messages, whatever comes before them.
 pub fn sniff(first_lines: &str) -> bool {
     beginning::values(first_lines).any(|it| {
         if it["sessionId"].is_string() && it["projectHash"].is_string() {
@@ -57,7 +57,7 @@ pub fn sniff(first_lines: &str) -> bool {
     })
 }
 
-/// The journal, its live messages, and the compactions before the last.
+/// The journal, its live messages, and its compactions.
 struct Read {
     journal: Journal,
     live: Vec<LiveMessage>,
@@ -65,7 +65,7 @@ struct Read {
 }
 
 impl Read {
-    /// Of a journal; with where its messages came from, if it is asked.
+    /// Converts a journal; `origins`: whether its messages say where they came from.
     fn from(source: &dyn Source, mut journal: Journal, origins: bool) -> Result<Self> {
         if journal.is_foreign() {
             let what = "while reading a Gemini CLI session: expected a line or document with `sessionId`, \
@@ -86,7 +86,7 @@ impl Read {
         Ok(Self { journal, live, past })
     }
 
-    /// All that a writer needs.
+    /// Reads everything that a writer needs.
     fn of(source: &dyn Source) -> Result<Self> {
         Self::from(source, Journal::of(source, Wanted { keep: WHOLE, raw: true })?, true)
     }
@@ -99,14 +99,14 @@ impl Read {
 /// compaction is not carried over to records that the compaction kept.
 ///
 /// # Errors
-/// [`Input`](ErrorKind::Input) if nothing in it is Gemini CLI's; what [`Source::read_at`] gives.
+/// [`Input`](ErrorKind::Input) if there is no session of Gemini CLI; errors of [`Source::read_at`].
 pub fn read(source: &dyn Source) -> Result<Session> {
     let wanted = Wanted { keep: WHOLE, raw: false };
     Read::from(source, Journal::of(source, wanted)?, true).map(session)
 }
 
-/// The same for a session that is only measured: parts are as `keep` leaves them, and no line is looked at that the
-/// history does not depend on.
+/// [`read`] for a session that is only measured: texts are as `keep` leaves them, and lines that the history
+/// does not depend on are not read.
 ///
 /// # Errors
 /// As [`read`].
@@ -139,14 +139,14 @@ fn session(Read { journal, live, past }: Read) -> Session {
     }
 }
 
-/// What Gemini CLI answers to its own summary.
+/// The reply that Gemini CLI adds to its own summary.
 pub(crate) const ACK: &str = "Got it. Thanks for the additional context!";
 
-/// Under this field a record that we write says its kind, where the text alone would not: Gemini CLI keeps fields
-/// that it does not know.
+/// The field in which a record of ours states its kind, if the text alone does not tell it: Gemini CLI keeps
+/// unknown fields.
 const KIND_FIELD: &str = "epitome";
 
-/// Every request that was reported, also of messages that are not sent any more.
+/// Every reported request, including those whose messages are no longer sent.
 fn requests(source: &dyn Source, out: &mut Collector) -> Result<()> {
     if !each_message(source, |element| request(&element, out))? {
         each_row(source, |row| request(&row, out))?;

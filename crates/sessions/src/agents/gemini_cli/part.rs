@@ -1,5 +1,5 @@
-//! The parts of a content: texts, calls, responses, attachments, and what is kept as it stands. Each says how long it
-//! is as compact JSON, in UTF-16.
+//! The parts of a content: texts, calls, responses, attachments, and opaque ones. Each has the length of its
+//! compact JSON in UTF-16 units.
 
 use std::borrow::Cow;
 
@@ -12,16 +12,16 @@ use crate::parse::texts::{Scratch, Texts};
 use crate::{Keep, is_cleared};
 use history::{Call, Media, MediaKind, Opaque, Output, Part, Text, TextSize};
 
-/// What the client signs a call with that has no signature (Gemini CLI 0.61).
+/// The signature that the client gives to a call without one (Gemini CLI 0.61).
 pub(super) const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// Whose opaque parts these are.
+/// The API that the opaque parts belong to.
 pub(super) const API: &str = "gemini";
 
-/// How an output is known that the client cleared.
+/// Marks an output that the client cleared.
 const MASKED: &str = "<tool_output_masked";
 
-/// Parts that the client shows to itself by a name, whatever text stands beside it.
+/// Fields of parts that the client renders as a name in brackets, ignoring any text beside them.
 const NAMED: [&str; 8] = [
     "videoMetadata",
     "thought",
@@ -39,12 +39,12 @@ pub(super) struct ReadPart {
     pub(super) part: Part,
     /// UTF-16 length of its compact JSON, as sent.
     pub(super) len: u64,
-    /// The client takes it for nothing if nothing else is there.
+    /// Whether the client sends nothing if all parts are like this one.
     pub(super) blank: bool,
     pub(super) is_thought: bool,
-    /// A signature stands beside it.
+    /// Whether it has a signature.
     pub(super) is_signed: bool,
-    /// Its JSON, as sent, for who writes it again.
+    /// Its JSON, as sent, if a writer requested it.
     pub(super) raw: Option<Box<Value>>,
 }
 
@@ -57,28 +57,29 @@ struct PartFields<'a> {
     is_thought: bool,
     signature: Option<Cow<'a, str>>,
     is_signed: bool,
-    /// The client shows it to itself by a name.
+    /// Whether the client renders it as a name.
     is_named: bool,
-    /// Where what is shown of it begins.
+    /// Where its rendering begins in `shown`.
     from: usize,
 }
 
-/// What is asked of a record besides what it always says.
+/// What to read of a record.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted<'a> {
-    /// What stands for texts.
+    /// Replaces texts.
     pub(super) keep: &'a Keep<'a>,
-    /// The JSON of each part.
+    /// Whether to keep the JSON of each part.
     pub(super) raw: bool,
 }
 
-/// Reads one record after another, and holds what it needs for that again and again.
+/// Reads one record after another, reusing its buffers.
 pub(super) struct RecordReader<'a> {
     pub(super) texts: Texts<'a>,
     pub(super) held: Scratch,
-    /// The JSON of each part is asked for.
+    /// Whether the JSON of each part is kept.
     pub(super) raw: bool,
-    /// The content at hand as the client shows it to itself: texts, and a name in brackets for any other part.
+    /// The current content as the client renders it for itself: texts, and a name in brackets for any other
+    /// part.
     pub(super) shown: String,
 }
 
@@ -141,7 +142,7 @@ impl<'w> RecordReader<'w> {
         })
     }
 
-    /// The length of the field.
+    /// Reads a field of a part; returns its length.
     fn part_field<'a>(&mut self, found: &mut PartFields<'a>, it: &mut Cursor<'a>, name: &str) -> Option<u64> {
         found.is_named |= NAMED.contains(&name);
         match name {
@@ -165,7 +166,7 @@ impl<'w> RecordReader<'w> {
         }
     }
 
-    /// A text, which is also shown.
+    /// Reads a text, and appends it to `shown`.
     fn text(&mut self, text: &mut Option<Text>, it: &mut Cursor<'_>) -> Option<u64> {
         sized(text, it, b'"', |it| {
             let found = it.text(&mut self.held.room)?;
@@ -176,7 +177,8 @@ impl<'w> RecordReader<'w> {
         })
     }
 
-    /// A function call, and the length of what `beside` does not pass over.
+    /// A function call and its length. `beside` reads the other fields and returns their lengths, 0 if not
+    /// sent.
     pub(super) fn call(
         &mut self,
         it: &mut Cursor<'_>,
@@ -240,7 +242,7 @@ impl<'w> RecordReader<'w> {
         Some((Output { id, name, media: attached.into(), ..said }, len))
     }
 
-    /// What a function answered, as a text: its `output` or `error`, or all of it.
+    /// The response of a function as text: its `output` or `error`, or all of it.
     fn said(&mut self, it: &mut Cursor<'_>) -> Option<(Output, u64)> {
         let start = it.place();
         let (mut said, mut has_output, mut has_error) = ([None, None], false, false);
@@ -283,13 +285,13 @@ pub(super) fn piece(part: Part, len: u64, raw: Option<Value>) -> ReadPart {
     ReadPart { part, len, blank: false, is_thought: false, is_signed: false, raw: raw.map(Box::new) }
 }
 
-/// An output by its text before it was kept; its id is set later.
+/// `said`: the text of the output before `keep` replaced it. The caller sets the id.
 fn output(said: &str, text: Text) -> Output {
     let cleared = memmem::find(said.as_bytes(), MASKED.as_bytes()).is_some() || is_cleared(said);
     Output { cleared, ..Output::new("", text) }
 }
 
-/// An attachment, and the length of its JSON.
+/// An attachment; returns the length of its JSON.
 fn media(media: &mut Option<Media>, it: &mut Cursor<'_>, key: &str) -> Option<u64> {
     let (mut mime, mut data) = (None, None);
     *media = None;
@@ -312,9 +314,9 @@ fn media(media: &mut Option<Media>, it: &mut Cursor<'_>, key: &str) -> Option<u6
     Some(len)
 }
 
-// What is passed over says how long it is as compact JSON, in UTF-16.
+// These readers return the length of the value as compact JSON, in UTF-16 units.
 
-/// An object that is not empty; a field whose length is 0 is not sent.
+/// The length of a nonempty object; a field for which `each` returns 0 is not sent.
 fn size<'a>(it: &mut Cursor<'a>, mut each: impl FnMut(&mut Cursor<'a>, &str) -> Option<u64>) -> Option<u64> {
     let mut len = 1;
     it.object(|it, name| {
@@ -325,7 +327,7 @@ fn size<'a>(it: &mut Cursor<'a>, mut each: impl FnMut(&mut Cursor<'a>, &str) -> 
     Some(len)
 }
 
-/// What `take` makes of a value that begins with `first`; any other counts as missing.
+/// Reads a value that begins with `first` by `take`; any other counts as missing.
 fn sized<'a, T>(
     into: &mut Option<T>,
     it: &mut Cursor<'a>,
@@ -349,7 +351,7 @@ fn string<'a>(into: &mut Option<Cow<'a, str>>, it: &mut Cursor<'a>) -> Option<u6
     })
 }
 
-/// An id; an empty one is none.
+/// An id; an empty one counts as missing.
 fn given<'a>(id: &mut Option<Cow<'a, str>>, it: &mut Cursor<'a>) -> Option<u64> {
     let len = string(id, it)?;
     *id = id.take().filter(|it| !it.is_empty());
@@ -360,7 +362,7 @@ fn passed(it: &mut Cursor<'_>) -> Option<u64> {
     it.compact().map(|it| TextSize::of(&it).utf16)
 }
 
-/// An object of one field.
+/// The length of an object with one field.
 pub(super) fn braced(name: &str, value: u64) -> u64 {
     3 + quoted(name) + value
 }

@@ -1,6 +1,6 @@
-//! A message record, read in one pass: what the journal asks of it, and what a resume makes of it (Gemini CLI 0.61,
-//! `convertSessionToClientHistory`). A field of the wrong type counts as missing; of several of one name, the last
-//! counts, as in JavaScript.
+//! A message record, read in one pass: what the journal needs of it, and the messages that a resume makes of
+//! it (Gemini CLI 0.61, `convertSessionToClientHistory`). A field of the wrong type counts as missing; of
+//! duplicate fields the last counts, as in JavaScript.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,40 +16,40 @@ use crate::{derive, refusal};
 use history::json::set;
 use history::{Kind, Output, Part, Usage};
 
-/// How the text begins that the client puts in front of a session.
+/// Prefix of the text that the client puts at the start of a session.
 pub(super) const CONTEXT: &str = "<session_context>";
 
-/// What a summary by Gemini CLI has in it.
+/// Occurs in every summary by Gemini CLI.
 pub(super) const SNAPSHOT_TAG: &str = "<state_snapshot>";
 
 #[derive(Debug)]
 pub(super) struct JournalItem {
     /// A record without an id is no message.
     pub(super) id: Option<Arc<str>>,
-    /// The line (or object of the document) it stands in, once it is known.
+    /// The line (or object of the document) that it is in; set later.
     pub(super) record: u32,
-    /// Where its JSON stands in the source.
+    /// The range of its JSON in the source.
     pub(super) at: Range<u64>,
     pub(super) time: Option<i64>,
     pub(super) model: Option<Arc<str>>,
     pub(super) reported: Option<Reported>,
-    /// A resume writes it down again.
+    /// Whether a resume writes it again.
     pub(super) kept: bool,
-    /// It is what the client puts in front of a session.
+    /// Whether it is what the client puts at the start of a session.
     pub(super) context: bool,
     /// The first workspace directory that the session's context names.
     pub(super) workspace: Option<Box<str>>,
     /// Its text, if it is a summary.
     pub(super) summary: Option<Box<str>>,
-    /// The messages it is sent as, or what is wrong with it; none once it is known that another record stands in its
-    /// place.
+    /// The messages it is sent as, or what is wrong with it; empty once a later record is known to replace
+    /// it.
     pub(super) drafts: Result<Vec<MessageDraft>, String>,
 }
 
-/// What was reported with a record.
+/// The token usage reported with a record.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reported {
-    /// The context after the request.
+    /// Tokens of the context after the request.
     pub(super) total: Option<u64>,
     pub(super) usage: Option<Usage>,
 }
@@ -58,7 +58,7 @@ pub(super) struct Reported {
 const REPORTED: [&str; 6] = ["input", "output", "cached", "thoughts", "tool", "total"];
 
 impl Reported {
-    /// From what there is of [`REPORTED`].
+    /// Made of those counts in [`REPORTED`] that are there.
     pub(super) fn of(number: impl Fn(&str) -> Option<u64>) -> Self {
         let told = |key| number(key).unwrap_or(0);
         let cached = told("cached").min(told("input"));
@@ -78,33 +78,34 @@ pub(crate) fn usage(tokens: &serde_json::Value) -> Usage {
     Reported::of(|key| tokens[key].as_u64()).usage.unwrap_or_default()
 }
 
-/// A message that a record is sent as. A turn of the model's is two, of which the first may be empty.
+/// A message that a record is sent as. A model record is sent as two, of which the first may be empty.
 #[derive(Debug)]
 pub(super) struct MessageDraft {
     pub(super) role: Which,
     pub(super) parts: Vec<ReadPart>,
-    /// What the record says of its kind.
+    /// The kind that the record states.
     pub(super) kind: Option<Kind>,
-    /// It is the user's, and a text of it speaks of a snapshot.
+    /// Whether it is the user's, and a text mentions a snapshot.
     pub(super) snapshot: bool,
-    /// It is the user's, and a text of it is a summary by Gemini CLI.
+    /// Whether it is the user's, and a text is a summary by Gemini CLI.
     pub(super) summary: bool,
 }
 
-/// What of a record a message is.
+/// Which part of a record a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Which {
     User,
-    /// What the model said and called.
+    /// The words and calls of the model.
     Model,
-    /// The results that stand in a model record.
+    /// The results in a model record.
     Results,
 }
 
-/// Begin and end of a summary as Gemini CLI knows its own: its next compression merges it into the new one.
+/// The frame by which Gemini CLI knows its own summaries: its next compression merges such a summary into the
+/// new one.
 pub(super) const SNAPSHOT: (&str, &str) = ("<state_snapshot>\n", "\n</state_snapshot>");
 
-/// A message record, as its fields come.
+/// A message record, filled in as its fields are read.
 #[derive(Default)]
 pub(super) struct RecordFields<'a> {
     pub(super) id: Option<Cow<'a, str>>,
@@ -119,7 +120,7 @@ pub(super) struct RecordFields<'a> {
     results: Vec<ReadPart>,
 }
 
-/// What stands under `content`.
+/// The value of `content`.
 #[derive(Default)]
 struct Content {
     parts: Vec<ReadPart>,
@@ -127,14 +128,14 @@ struct Content {
 }
 
 impl RecordReader<'_> {
-    /// What is known of a record before its fields come.
+    /// Begins a record at offset `at` in the source.
     pub(super) fn begin<'a>(&mut self, at: u64) -> RecordFields<'a> {
         self.texts.at = at;
         self.shown.clear();
         RecordFields::default()
     }
 
-    /// Reads a message record of a text that stands at `base`.
+    /// Reads a message record in a text that begins at `base` in the source.
     pub(super) fn message(&mut self, it: &mut Cursor<'_>, base: u64) -> Option<Result<JournalItem, String>> {
         if it.peek()? != b'{' {
             it.pass()?;
@@ -178,7 +179,7 @@ impl RecordReader<'_> {
         Some(())
     }
 
-    /// The record that fields make.
+    /// Makes the record of its fields.
     pub(super) fn item(&mut self, found: RecordFields<'_>, at: Range<u64>) -> JournalItem {
         let model = found.model.map(|it| self.held.names.of(&it));
         let shown = self.shown.as_str();
@@ -193,7 +194,7 @@ impl RecordReader<'_> {
                     Vec::new()
                 } else {
                     let mut parts = found.content.parts;
-                    // What stands beside a tool's response is the tool's.
+                    // Text beside a tool's response is the tool's.
                     let own = !parts.iter().any(|it| matches!(it.part, Part::Output(_)));
                     if let (Some("summary"), [ReadPart { part: Part::Text(text), .. }]) = (ours, &mut *parts)
                         && let Some(inner) = unframed(shown)
@@ -242,7 +243,8 @@ impl RecordReader<'_> {
         Some(Content { parts, filled })
     }
 
-    /// A call as the record notes it, and its results. What is no object is no call; the writer leaves it out too.
+    /// Reads a call as it is recorded, with its results. A value that is no object is skipped; the writer
+    /// drops it too.
     fn tool(&mut self, found: &mut RecordFields<'_>, it: &mut Cursor<'_>) -> Option<()> {
         if it.peek()? != b'{' {
             return it.pass();
@@ -296,7 +298,8 @@ impl RecordReader<'_> {
     }
 }
 
-/// What a model's record is sent as: its content, if that is whole, else that and the calls.
+/// The messages that a model record is sent as. Its calls are added to the content, unless that has calls or
+/// thoughts.
 fn turn(
     content: Content,
     thinks: bool,
@@ -318,7 +321,7 @@ fn turn(
     if parts.is_empty() && !thinks {
         return Vec::new();
     }
-    // The client signs the first call of a turn whose thoughts it takes out.
+    // The client signs the first call of a turn whose thoughts it removes.
     if thinks
         && let Some(first) = parts.iter_mut().find(|it| is_call(it))
         && !first.is_signed
@@ -368,7 +371,7 @@ fn reported(it: &mut Cursor<'_>) -> Option<Reported> {
     Some(Reported::of(|name| told[place(name)?]))
 }
 
-/// The first workspace directory that the session's context names.
+/// The first workspace directory in the session's context.
 fn workspace(plain: &str) -> Option<&str> {
     let text = plain.trim_start().strip_prefix(CONTEXT)?;
     let (_, list) = text.split_once("Workspace Directories:**")?;
@@ -381,17 +384,17 @@ pub(super) fn is_snapshot(text: &str) -> bool {
     text.trim_end().ends_with("</state_snapshot>") && text.contains(SNAPSHOT_TAG)
 }
 
-/// What a user message must not begin with, or Gemini CLI does not send it.
+/// Whether Gemini CLI does not send a user message with this text, because of how it begins.
 pub(super) fn starts_ignored(text: &str) -> bool {
     ["/", "?", CONTEXT, "<hook_context>"].iter().any(|it| text.trim().starts_with(it))
 }
 
-/// A summary of ours without its frame: the record says that it is one.
+/// A summary of ours without its frame: the record itself states its kind.
 fn unframed(text: &str) -> Option<&str> {
     text.strip_prefix(SNAPSHOT.0)?.strip_suffix(SNAPSHOT.1)
 }
 
-/// Marks the results of a call whose status is `cancelled`, if it was the user who did not want it.
+/// Marks the results of a call with the status `cancelled` that the user refused.
 fn mark_refused(results: &mut [ReadPart]) {
     for piece in results {
         if let Part::Output(output) = &mut piece.part
@@ -415,7 +418,7 @@ mod tests {
         Cursor::mended(json.as_bytes(), |it| reader.message(it, 7)).and_then(Result::ok)
     }
 
-    /// The JSON of what is sent; each part is as long as it says.
+    /// The JSON of what is sent; checks that each part has the length that it states.
     fn sent(json: &str) -> String {
         let drafts = look(json).unwrap().drafts.unwrap_or_default();
         let json = |it: &ReadPart| {
@@ -475,7 +478,7 @@ mod tests {
             sent(&model(&format!(r#""toolCalls":{calls},"content":"","thoughts":[]"#))),
             format!("{calls_sent}}} {rest} {results}")
         );
-        // Thoughts are taken out, for which the first call is signed.
+        // Thoughts are removed, and the first call is signed because of that.
         let signed = r#","thoughtSignature":"skip_thought_signature_validator"}"#;
         assert_eq!(
             sent(&model(&format!(r#""toolCalls":{calls},"content":"a","thoughts":[{{}}]"#))),
@@ -551,7 +554,7 @@ mod tests {
         assert!(parts.iter().all(|it| it.raw.is_none()));
     }
 
-    /// Every record of the corpus, also those that stand in a `$set`.
+    /// Every record of the corpus, including those in a `$set`.
     #[test]
     fn parts_of_real_records_are_as_long_as_they_say() {
         for (_, bytes) in crate::tests::sessions() {

@@ -1,7 +1,9 @@
-//! Damage in a journal or an older document of Gemini CLI: lines that the client cannot follow, and records that the
-//! API refuses. Only the last record of an id counts, and only what stands in or behind the last `$set.messages`.
+//! Damage in a journal or an older document of Gemini CLI: lines that the client cannot follow, and records
+//! that the API refuses. Only the last record of an id counts, and only records in or after the last
+//! `$set.messages`.
 //!
-//! A function response stands twice, in its call's record and in one of the user's: the client wrote it so.
+//! That a function response is in its call's record and also in a user record is no damage: the client writes
+//! it so.
 
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 use serde_json::json;
@@ -32,19 +34,19 @@ fn is_document(source: &dyn Source) -> Result<bool> {
     })
 }
 
-/// Damage to whole records, before what is in them is looked at.
+/// Checks whole records, before their content is looked at.
 pub(super) fn whole(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
     if is_document(source)? { crate::repair::document(source, found) } else { lines(source, found) }
 }
 
 // ── The journal ──
 
-/// Every line is one that the client can follow.
+/// Checks that the client can follow every line.
 pub(super) fn journal(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
     if is_document(source)? {
         return Ok(());
     }
-    // Of each id what kind of message it is.
+    // The type of message for each id.
     let mut ids: HashMap<u64, String> = HashMap::new();
     let (mut header, mut first) = (false, None);
     each_line(source, |_, record, bytes| {
@@ -97,7 +99,7 @@ pub(super) fn journal(source: &dyn Source, found: &mut Findings<'_>) -> Result<(
         let id = if is_hex { format!("{begin}{}", &id[8..]) } else { id };
         let time = time.unwrap_or_else(|| derive::time(0));
         found.note(Damage::MissingHeader, at, format!("no sessionId; {id} is made from the file's name"));
-        // Only the folder tells its project, and the client opens no session without a hash.
+        // The project's path is not in the file, but the client opens no session without a hash.
         let project = project_hash(&Meta::default());
         let header = json!({
             "sessionId": id, "projectHash": project, "startTime": time, "lastUpdated": time, "kind": "main",
@@ -139,7 +141,7 @@ fn each_message(source: &dyn Source, mut each: impl FnMut(&At<'_>, &str, &Fields
     })
 }
 
-/// No record in force is one that the API refuses.
+/// Checks that the API refuses no record in force.
 pub(super) fn records(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
     let (mut base, mut last) = (0, 0);
     let mut newest: HashMap<u64, u64> = HashMap::new();
@@ -198,7 +200,7 @@ fn called(fields: &Fields) -> Vec<String> {
 struct RecordRepair<'a, 'f> {
     found: &'a mut Findings<'f>,
     album: &'a mut Album,
-    /// Hashes of the ids of all calls, and of all that the user's records answer.
+    /// Hashes of the ids of all calls, and of all ids that user records answer.
     calls: &'a HashSet<u64>,
     answers: &'a HashSet<u64>,
 }
@@ -228,7 +230,7 @@ impl RecordRepair<'_, '_> {
         self.found.set(at, &call, "status", "\"error\"");
     }
 
-    /// Gives a call or response a name that the API takes; whether it had none.
+    /// Gives a call or response a name that the API accepts; false if it had one.
     fn named(&mut self, at: &At<'_>, raw: &str, fields: &Fields) -> bool {
         let name = fields.text("name").unwrap_or_default();
         if is_name(&name) {
@@ -240,7 +242,7 @@ impl RecordRepair<'_, '_> {
         true
     }
 
-    /// `nested`: the parts of a function response, which hold data alone.
+    /// `nested`: whether these are the parts of a function response, which hold only data.
     fn parts(&mut self, at: &At<'_>, content: Option<&str>, nested: bool) {
         let Some(content) = content else { return };
         let parts = list(content).unwrap_or_else(|| vec![content]);

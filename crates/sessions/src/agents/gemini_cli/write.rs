@@ -1,4 +1,4 @@
-//! Writing: responses replaced wherever they stand, all messages set anew, or a new session file.
+//! Writing: responses replaced in place, all messages set anew, or a new session file.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
@@ -24,12 +24,13 @@ use history::{History, Kind, Message, Meta, Output, Part, Role};
 ///
 /// - [`Mode::Patch`]: only outputs may differ; a response is changed in the call's result and in every user record
 ///   that repeats it, and nothing else moves.
-/// - [`Mode::Append`]: one line `{"$set":{"messages":[…]}}`, what the client writes after its own compression; an
-///   older document gets other `messages`.
+/// - [`Mode::Append`]: one line `{"$set":{"messages":[…]}}`, as the client writes after its own compression;
+///   in an older document, `messages` is replaced.
 /// - [`Mode::New`]: a session file with a new id.
 ///
-/// Kept messages are their own records without the tokens that were reported for the old context. A response stands
-/// once, in its call's result. Kinds that the text does not tell stand in the record under `epitome`.
+/// Kept messages are their own records, without the token counts that were reported for the old context. A
+/// response is written once, in its call's result. Kinds that the text does not tell are stored in the
+/// record, as `epitome`.
 ///
 /// # Errors
 /// [`Bug`](history::error::ErrorKind::Bug) if a patch would have to change more than outputs.
@@ -48,7 +49,7 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
         Writer { source, live: &read.live, old, ms, ids: HashSet::new(), warnings: &mut written.warnings }
             .records(after)?;
     let at = quoted(&derive::time(ms));
-    // A line break in JSON is never in a string: records of an older document become lines.
+    // Records of an older document become single lines: a line break in JSON is never inside a string.
     let records: Vec<String> = records.iter().map(|it| it.lines().map(str::trim_start).collect()).collect();
     if mode == Mode::New {
         let new = new_session(old, &read.journal.meta, &after.meta, &records, ms);
@@ -66,7 +67,7 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
     Ok(written)
 }
 
-/// A session of its own for the history of another agent; what only another API understands stays behind.
+/// A new session for the history of another agent, without what only another API understands.
 ///
 /// # Errors
 /// As [`crate::write`].
@@ -95,8 +96,8 @@ fn fresh(session: &Session, after: &History) -> Result<Written> {
     Ok(Written { warnings, ..new })
 }
 
-/// A session file of these records, under a name that the client would choose at that time. `before`: what the old
-/// session says of itself.
+/// A session file of these records, under a name that the client would choose at that time. `before`: the
+/// fields of the old session.
 fn new_session(
     old: &str,
     before: &BTreeMap<String, String>,
@@ -115,7 +116,7 @@ fn new_session(
         ("lastUpdated", quoted(&time)),
         ("kind", before.get("kind").cloned().unwrap_or_else(|| quoted("main"))),
     ];
-    // The title of the old session and its notes on memory are not the new one's.
+    // The title of the old session and its memory notes do not apply to the new one.
     let gone =
         |it: &str| ["summary", "memoryScratchpad"].contains(&it) || own.iter().any(|(key, _)| *key == it);
     let kept = before.iter().map(|(key, raw)| (key.as_str(), raw)).filter(|it| !gone(it.0));
@@ -131,7 +132,7 @@ fn new_session(
     }
 }
 
-/// SHA-256 of the project's root, as the client notes it. It does not import a session that has none.
+/// SHA-256 of the project's root, as the client records it. It does not import a session without one.
 pub(super) fn project_hash(meta: &Meta) -> String {
     derive::hex(&Sha256::digest(meta.cwd.as_deref().unwrap_or_default().as_bytes()))
 }
@@ -148,7 +149,7 @@ fn patch(source: &dyn Source, read: &Read, after: &History) -> Result<Written> {
     Ok(Written { pieces: spliced(source, edits), ..Written::default() })
 }
 
-/// The edits that give a response another text everywhere in one message record.
+/// The edits that replace a response's text everywhere in one message record.
 fn responses(
     source: &dyn Source,
     range: &Range<u64>,
@@ -205,13 +206,13 @@ struct Writer<'a> {
     /// The id of the session that was read.
     old: &'a str,
     ms: i64,
-    /// Ids given out: a second record of one id would replace the first.
+    /// Ids in use: a second record with the same id would replace the first.
     ids: HashSet<String>,
     warnings: &'a mut Vec<String>,
 }
 
 impl Writer<'_> {
-    /// One record for each message, but none for responses that stand in their calls' results.
+    /// One record per message, but none for responses that are in their calls' results.
     fn records(mut self, after: &History) -> Result<Vec<String>> {
         let messages = after.messages();
         let mut out = Vec::new();
@@ -238,7 +239,7 @@ impl Writer<'_> {
         Some((live, live.origin.as_ref()?))
     }
 
-    /// The record that a message is this part of: where it stands, its id, and whether the message is as it was.
+    /// The record that a message is this part of: its range, its id, and whether the message is unchanged.
     fn own(&self, message: &Message, role: Which) -> Option<(Range<u64>, String, bool)> {
         let (live, it) = self.origin(message).filter(|(it, _)| it.role == role)?;
         Some((it.at.clone(), it.record_id.to_string(), live.message.parts == message.parts))
@@ -295,8 +296,8 @@ impl Writer<'_> {
         Ok(text_json::compact(&record))
     }
 
-    /// Whether `next` is what stands in the results of the record of `message`, unchanged, and no response is in it:
-    /// by itself it would be blank to the client.
+    /// Whether `next` is the unchanged results part of `message`'s record, without a response: on its own it
+    /// would be blank to the client.
     fn is_rest(&self, message: &Message, next: &Message) -> bool {
         let (Some((_, own)), Some((rest, origin))) = (self.origin(message), self.origin(next)) else {
             return false;
@@ -307,7 +308,7 @@ impl Writer<'_> {
             && next.outputs().next().is_none()
     }
 
-    /// A model record, and whether the answers stand in it.
+    /// A model record, and whether the answers are in it.
     fn model(
         &mut self,
         message: &Message,
@@ -351,7 +352,8 @@ impl Writer<'_> {
         Ok((text_json::compact(&record), embeds))
     }
 
-    /// The parts of an answering message by the call that they answer; what is no response goes with the one before.
+    /// The parts of an answering message by call id; a part that is no response goes with the response before
+    /// it.
     fn results(&mut self, answers: &Message) -> Vec<(String, Vec<Value>)> {
         let mut out: Vec<(String, Vec<Value>)> = Vec::new();
         for part in &answers.parts {
@@ -365,7 +367,8 @@ impl Writer<'_> {
         out
     }
 
-    /// A part as JSON: as it stood, if it is still the same, with another response text if that changed, else made.
+    /// A part as JSON: the original if it is unchanged, or with the new text if a response changed, else made
+    /// anew.
     fn part(&mut self, part: &Part, message: &Message) -> Option<Value> {
         if let Some((live, origin)) = self.origin(message) {
             let same = |it: &(&Part, &Value)| match (it.0, part) {
@@ -382,7 +385,7 @@ impl Writer<'_> {
             }
         }
         let sent = match part {
-            // Never sent back.
+            // Thinking is never sent back.
             Part::Reasoning(_) => return None,
             Part::Opaque(it) if &*it.api != API => None,
             _ => gemini::sent(part),
@@ -403,15 +406,15 @@ fn answers(message: &Message, next: &Message) -> bool {
         && !next.is_prompt()
 }
 
-/// The result of each call, if all results stand in the order of the calls: only then they are read back as they were.
-/// An id may stand at two calls.
+/// The result of each call, if all results are in the order of the calls: only then are they read back
+/// unchanged. Two calls may have the same id.
 fn in_order<'r>(results: &'r [(String, Vec<Value>)], ids: &[String]) -> Option<Vec<Option<&'r Vec<Value>>>> {
     let mut left = results.iter().peekable();
     let of_calls = ids.iter().map(|id| left.next_if(|(it, _)| it == id).map(|(_, parts)| parts)).collect();
     (!results.is_empty() && left.next().is_none()).then_some(of_calls)
 }
 
-/// Whether a record's content is exactly that many parts: none was left out as a repetition.
+/// Whether a record's content has exactly this many parts: none was left out as a repetition.
 fn is_whole(fields: &Fields, parts: usize) -> bool {
     fields.list("content").map_or(1, |it| it.len()) == parts
 }
@@ -429,13 +432,13 @@ fn respond(raw: &mut Value, new: &Output) {
     }
 }
 
-/// The name of a message's kind, where its record has to say it.
+/// The name of a message's kind, if its record has to state it.
 fn kind_name(before: Option<&Message>, message: &Message) -> Option<&'static str> {
     let seen = read_kind(before, message.role == Role::Assistant, &message.parts);
     (message.kind != Kind::Said && message.kind != seen).then(|| message.kind.name())
 }
 
-/// A model record as it stands, without its tokens, and whether the answers stand in it.
+/// A model record as it was, without its token counts, and whether the answers are in it.
 fn same_model_record(
     fields: &Fields<'_>,
     results: &[(String, Vec<Value>)],

@@ -1,4 +1,4 @@
-//! New elements: the pair of compaction part and summary, copies of what is kept, and messages of our own.
+//! New elements: a compaction (its part and the summary), copies of kept messages, and messages of our own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use history::error::{Error, ErrorKind, Result};
 use history::json::{compact, set};
 use history::{Call, History, Kind, Message, Output, Part, Role};
 
-/// All old elements, then the compaction and what of the kept messages must be repeated.
+/// All old elements, then the compaction and those kept messages that must be repeated.
 pub(super) fn append(export: &Export<'_>, session: &Session, after: &History) -> Result<Written> {
     let refuse =
         |why: &str| Error::new(ErrorKind::Refused, format!("appending to an OpenCode session: {why}"));
@@ -37,7 +37,7 @@ pub(super) fn append(export: &Export<'_>, session: &Session, after: &History) ->
     Ok(Written { pieces, warnings: draft.warnings, ..Written::default() })
 }
 
-/// A session of its own: the compaction pair, then copies.
+/// A new session: the compaction pair, then copies.
 pub(super) fn new(export: Option<&Export<'_>>, session: &Session, after: &History) -> Written {
     let mut draft = SessionDraft::begin(export, session, after, "new");
     draft.session = format!("ses_{}", draft.id_tail(true));
@@ -74,19 +74,20 @@ pub(super) fn new(export: Option<&Export<'_>>, session: &Session, after: &Histor
     }
 }
 
-/// The summary, if nothing but its marker stands before it, and what follows it.
+/// The summary, if nothing but its marker comes before it, and the messages after it.
 fn head(messages: &[Message]) -> Option<(&Message, &[Message])> {
     let at = usize::from(messages.first().is_some_and(|it| it.kind == Kind::Marker));
     let summary = messages.get(at).filter(|it| it.kind == Kind::Summary)?;
     Some((summary, &messages[at + 1..]))
 }
 
-/// Which output answers which call. An id may be used again: an output answers the last call of its id before it.
+/// Which output answers which call. An id may be used again: an output answers the latest call before it with
+/// its id.
 #[derive(Default)]
 struct Answers<'m> {
-    /// By the call's message and id.
+    /// By the index of the call's message, and the call id.
     to_call: BTreeMap<(usize, &'m str), &'m Output>,
-    /// The output's message and id.
+    /// The index of the output's message, and the call id.
     used: BTreeSet<(usize, &'m str)>,
 }
 
@@ -115,13 +116,13 @@ struct SessionDraft<'a> {
     /// What all ids are derived from.
     source: String,
     seed: String,
-    /// The time of the element being written, ms, and how many ids it and its parts have used up.
+    /// The time of the element being written (ms), the number of ids used for it, and of all ids used.
     now: i64,
     count: u64,
     ids: usize,
-    /// The last user element.
+    /// The id of the last user element.
     parent: String,
-    /// Whether the compaction ran by itself.
+    /// Whether the compaction was automatic.
     automatic: bool,
     like: Like,
     out: Vec<Value>,
@@ -165,8 +166,8 @@ impl<'a> SessionDraft<'a> {
         }
     }
 
-    /// An id without its prefix: 12 hex digits of time and counter (their complement if ids are to descend), then 14
-    /// digits of base 62 (OpenCode 1.18).
+    /// An id without its prefix: 12 hex digits of time and counter (their complement for descending ids),
+    /// then 14 base-62 digits (OpenCode 1.18).
     fn id_tail(&mut self, descending: bool) -> String {
         const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
         let time = (self.now as u64).wrapping_mul(4096).wrapping_add(self.count);
@@ -208,7 +209,7 @@ impl<'a> SessionDraft<'a> {
             self.place(&mut part, &id);
             if let Some(files) = part.pointer_mut("/state/attachments").and_then(Value::as_array_mut) {
                 let all = files.len();
-                // OpenCode's import would refuse the whole session.
+                // For one of these OpenCode's import would refuse the whole session.
                 files.retain(Value::is_object);
                 if files.len() < all {
                     self.warn("an attachment that is no object was left out");
@@ -251,9 +252,9 @@ impl<'a> SessionDraft<'a> {
         self.push(info, parts);
     }
 
-    /// The id by which the marker can name the tail: it must be the newest elements, unchanged and whole. Its last
-    /// answer must not report tokens either: old elements cannot be changed by an import, and OpenCode compacts again
-    /// when the last answer in view says that the context was full.
+    /// The id by which the marker can name the tail, if that is the newest elements, unchanged and whole, and
+    /// its last reply reports no tokens: an import cannot change old elements, and OpenCode would compact
+    /// again if the last reply says that the context was full.
     fn tail(&self, export: &Export<'_>, rest: &[Message]) -> Option<String> {
         let start = rest.first()?.from? as usize;
         let kept = self.live.get(start..).filter(|it| it.len() == rest.len())?;
@@ -272,7 +273,7 @@ impl<'a> SessionDraft<'a> {
         export.entries[first].info["id"].as_str().filter(|it| !it.is_empty()).map(str::to_owned)
     }
 
-    /// Messages, those of one element together again.
+    /// Adds messages; those of one element become one again.
     fn messages(&mut self, messages: &[Message]) {
         let answers = Answers::of(messages);
         let goes_on = |before: &Message, next: &Message| {
@@ -290,8 +291,8 @@ impl<'a> SessionDraft<'a> {
         }
     }
 
-    /// The element a message was read from, if it can be copied. Markers and summaries are not: a copy of the part
-    /// would hide what stands before it.
+    /// The element that a message was read from, if it can be copied. Markers and summaries cannot: a copy of
+    /// the part would hide everything before it.
     fn record(&self, message: &Message) -> Option<usize> {
         if matches!(message.kind, Kind::Marker | Kind::Summary) {
             return None;
@@ -299,7 +300,7 @@ impl<'a> SessionDraft<'a> {
         self.live.get(message.from? as usize).map(|it| it.record)
     }
 
-    /// An element with the kept parts of it, changed where they changed; nothing if they changed in another way.
+    /// A copy of an element with the kept parts, changed as they were; none if they changed in another way.
     fn copied(&self, record: usize, group: &[Message]) -> Option<(Value, Vec<Value>)> {
         let mut wanted: BTreeMap<usize, Change<'_>> = BTreeMap::new();
         let mut ids: BTreeMap<usize, &str> = BTreeMap::new();
@@ -313,7 +314,7 @@ impl<'a> SessionDraft<'a> {
                 }
             }
         }
-        // Messages of one element stand close together in the history.
+        // The messages of one element are adjacent in the history.
         let near = (*group).first()?.from? as usize;
         let known: BTreeSet<usize> = self.live[..near]
             .iter()
@@ -333,7 +334,7 @@ impl<'a> SessionDraft<'a> {
                 Some(Change::Text(text)) => set(&mut part, "text", text.as_str()),
                 Some(Change::Output(output)) => say(&mut part, output),
             }
-            // A call without an id was named by its place, which is another one now.
+            // A call without an id was named by its position, which has changed.
             if let Some(id) = ids.get(&index).filter(|it| part["callID"] != **it) {
                 set(&mut part, "callID", *id);
             }
@@ -345,8 +346,8 @@ impl<'a> SessionDraft<'a> {
         Some((info, out))
     }
 
-    /// An element of our own: a user message, or an answer with the outputs of its calls, wherever those stand in what
-    /// comes behind it. `at` is the number of the first of `group`.
+    /// Adds an element of our own: a user message, or a reply with the outputs of its calls, wherever they
+    /// are in the messages after it. `at`: the index of the first message of `group`.
     fn made(&mut self, record: Option<usize>, at: usize, group: &[Message], answers: &Answers<'_>) {
         let Some(first) = group.first() else { return };
         let mut parts = Vec::new();
@@ -372,7 +373,7 @@ impl<'a> SessionDraft<'a> {
                         parts.push(self.tool(it, answers.to_call.get(&(number, &*it.id)).copied()))
                     }
                     Part::Media(it) => parts.push(file(it)),
-                    // It stands with its call.
+                    // It is written with its call.
                     Part::Output(it) if answers.used.contains(&(number, &*it.id)) => {}
                     Part::Output(_) => self.warn("an output whose call is gone was left out"),
                     Part::Opaque(it) => self.warn(&format!("a {} block of {} was left out", it.kind, it.api)),
@@ -421,7 +422,7 @@ impl<'a> SessionDraft<'a> {
         json!({ "type": "tool", "tool": &*call.name, "callID": &*call.id, "state": state })
     }
 
-    /// The session's own entry.
+    /// The `info` of the session.
     fn info(&self, export: Option<&Export<'_>>, after: &History) -> Value {
         let short = &self.seed[..6.min(self.seed.len())];
         let mut info = match export.map(|it| &it.info).filter(|it| it.is_object()) {

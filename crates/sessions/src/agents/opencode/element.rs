@@ -1,4 +1,4 @@
-//! What one element says: the messages that OpenCode makes of it.
+//! The messages that OpenCode makes of one element.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use history::{Call, Kind, Media, MediaKind, Message, Output, Part, Reasoning, Ro
 /// A message of the history and where it comes from.
 pub(super) struct LiveElement {
     pub message: Message,
-    /// Number of the element.
+    /// The index of the element.
     pub record: usize,
-    /// For each part of the message, its number among the element's parts.
+    /// For each part of the message, its index among the element's parts.
     pub parts: Vec<usize>,
 }
 
-/// A user's element. Text that the client added (`synthetic`: files read on mention, plugin notes, "continue") is
-/// told apart from the user's words, so that one element can become several messages.
+/// A user element. Text that the client added (`synthetic`: files read on mention, plugin notes, "continue")
+/// is separated from the user's words, so one element can become several messages.
 pub(super) fn user(record: usize, info: &Value, parts: &[Value], out: &mut Vec<LiveElement>) {
     let mut open: Option<LiveElement> = None;
     for (index, part) in parts.iter().enumerate() {
@@ -61,7 +61,8 @@ fn user_part(part: &Value) -> Option<(Kind, Part)> {
     }
 }
 
-/// OpenCode's own "go on" after an automatic compaction: by its mark, or in old sessions by how it begins.
+/// OpenCode's own "go on" after an automatic compaction: known by its metadata, or in old sessions by its
+/// beginning.
 fn is_continue(part: &Value, text: &str) -> bool {
     part["metadata"]["compaction_continue"] == true || text.starts_with("Continue if you have next steps")
 }
@@ -85,8 +86,9 @@ fn media(part: &Value) -> Option<Media> {
     Some(Media { kind: MediaKind::of_mime(mime), mime: mime.into(), data: data.into(), size: None })
 }
 
-/// An answer: for each step of it a message, and one with the outputs of its tools. With `open`, the last element, a
-/// tool that still runs has no output yet; anywhere else OpenCode says that it was interrupted.
+/// An assistant element: for each step a message, and one with the outputs of its tools. With `open`, for the
+/// last element, a tool that is still running has no output yet; elsewhere OpenCode says that it was
+/// interrupted.
 pub(super) fn assistant(
     record: usize,
     info: &Value,
@@ -96,7 +98,7 @@ pub(super) fn assistant(
     out: &mut Vec<LiveElement>,
 ) {
     let unsent = |it: &Value| matches!(it["type"].as_str(), Some("step-start" | "reasoning"));
-    // Of answers that failed, only one that the user stopped is sent, if it got to say something.
+    // Of failed replies, only one that the user stopped is sent, if it has said or called anything.
     let stopped = info["error"]["name"] == "MessageAbortedError" && !parts.iter().all(unsent);
     if !info["error"].is_null() && !stopped {
         return;
@@ -111,7 +113,7 @@ pub(super) fn assistant(
         message.at = at.as_i64();
         LiveElement { message, record, parts: Vec::new() }
     };
-    // OpenAI's reasoning items, of which each part repeats the encrypted content; it is sent once (AI SDK).
+    // Each part of an OpenAI reasoning item repeats the item's encrypted content; it is sent once (AI SDK).
     let mut items: HashSet<&str> = HashSet::new();
     let first = out.len();
     let (mut said, mut answered) =
@@ -192,7 +194,7 @@ fn tool(part: &Value, index: usize, record: usize, same_model: bool, open: bool)
         name: Some(name.into()),
         failed,
         cleared: is_cleared(text),
-        // Only its shell records one; the text does not hold it.
+        // Only OpenCode's shell records an exit code; the text does not contain it.
         exit: state["metadata"]["exit"].as_i64().and_then(|it| i32::try_from(it).ok()),
         ..Output::new(call.id.clone(), Text::new(text))
     };
@@ -219,20 +221,20 @@ fn tool(part: &Value, index: usize, record: usize, same_model: bool, open: bool)
     (call, Some(output))
 }
 
-/// JavaScript's idea of a true `time.compacted`.
+/// Whether `time.compacted` is truthy in JavaScript.
 pub(super) fn is_compacted(state: &Value) -> bool {
     !matches!(&state["time"]["compacted"], Value::Null | Value::Bool(false))
         && state["time"]["compacted"].as_f64() != Some(0.0)
 }
 
-/// The provider's id of the reasoning item that a part is of.
+/// The provider's id of the reasoning item that a part belongs to.
 fn item_id(metadata: &Value) -> Option<&str> {
     metadata.as_object()?.values().find_map(|of| of["itemId"].as_str())
 }
 
-/// What a provider wants back with its thought: under the provider's name, a signature or the encrypted thought.
-/// Copilot's `reasoningOpaque` is none: its requests are not charged for it (240 steps of GPT-5.4: what was reported
-/// fits to 1 % without it, to 10 % with it).
+/// What a provider needs back with its thinking, under the provider's name: a signature or the encrypted
+/// text. Copilot's `reasoningOpaque` does not count: it is not charged for (240 steps of GPT-5.4: the
+/// reported usage fits to 1 % without it, to 10 % with it).
 fn signature(metadata: &Value) -> Option<Box<Text>> {
     const KEYS: [&str; 4] = ["signature", "redactedData", "reasoningEncryptedContent", "thoughtSignature"];
     let providers = metadata.as_object()?;
@@ -240,10 +242,10 @@ fn signature(metadata: &Value) -> Option<Box<Text>> {
     (!found.is_empty()).then(|| found.into())
 }
 
-/// `tokens` of a message or step. Some versions count thinking in `output` and some beside it; `total`, where it is
-/// there, settles it. All zeros means that nothing was reported.
+/// `tokens` of a message or step. Some versions count thinking in `output` and some beside it; `total`, if
+/// present, decides. All zeros means that nothing was reported.
 pub(crate) fn usage(tokens: &Value) -> Option<Usage> {
-    // Nothing real comes near this bound; sums of what is below it cannot overflow.
+    // Far above any real value, and low enough that sums cannot overflow.
     let get = |it: &Value| it.as_u64().unwrap_or_default().min(1 << 48);
     let (input, output, reasoning) =
         (get(&tokens["input"]), get(&tokens["output"]), get(&tokens["reasoning"]));
@@ -264,7 +266,7 @@ pub(crate) fn usage(tokens: &Value) -> Option<Usage> {
     })
 }
 
-/// Whether it is a summary that OpenCode takes for one.
+/// Whether OpenCode accepts it as a complete summary.
 pub(super) fn is_completed(info: &Value) -> bool {
     let there = |it: &Value| !matches!(it, Value::Null | Value::Bool(false));
     info["role"] == "assistant"

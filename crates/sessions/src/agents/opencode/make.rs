@@ -1,5 +1,5 @@
-//! The pieces of new elements: what they take over from the session, parts as OpenCode stores them, and a kept part
-//! that says something else.
+//! Parts of new elements: fields taken from the session, parts as OpenCode stores them, and changes to kept
+//! parts.
 
 use serde_json::{Value, json};
 
@@ -10,21 +10,21 @@ use crate::wire::url_of;
 use history::json::set;
 use history::{Kind, Media, Message, Meta, Output, Part, Text};
 
-/// What messages of our own take over from the session.
+/// What messages of our own copy from the session.
 pub(super) struct Like {
     pub(super) agent: Value,
     pub(super) model: Value,
     pub(super) path: Value,
 }
 
-/// How one part of a kept element differs from what it was.
+/// How a part of a kept element changed.
 pub(super) enum Change<'m> {
     Same,
     Text(&'m Text),
     Output(&'m Output),
 }
 
-/// The version whose import form this is.
+/// The version whose import format this is.
 pub(super) const VERSION: &str = "1.18.33";
 
 pub(super) fn no_tokens() -> Value {
@@ -66,7 +66,8 @@ impl Like {
     }
 }
 
-/// Which parts of `old` those of `new` are, in order, and how they changed; nothing if that is not known.
+/// The index in `old` of each part of `new`, in order, and how it changed; none if the parts cannot be
+/// matched.
 pub(super) fn slots<'m>(new: &'m Message, old: &Message) -> Option<Vec<(usize, Change<'m>)>> {
     let mut out = Vec::new();
     let mut at = 0;
@@ -91,8 +92,8 @@ pub(super) fn slots<'m>(new: &'m Message, old: &Message) -> Option<Vec<(usize, C
     (new.role == old.role).then_some(out)
 }
 
-/// Makes a tool part say `output`. One that was cleared by OpenCode and still says so is left as it is. A state that is
-/// no object becomes that of a call that failed.
+/// Makes a tool part say `output`. A part that OpenCode cleared, and that still says so, stays as it is. A
+/// state that is no object becomes that of a failed call.
 pub(super) fn say(part: &mut Value, output: &Output) {
     let Some(state) = part.as_object_mut().map(|it| it.entry("state").or_insert(Value::Null)) else { return };
     if !state.is_object() {
@@ -128,7 +129,7 @@ pub(super) fn file(media: &Media) -> Value {
     json!({ "type": "file", "mime": &*media.mime, "url": url_of(media) })
 }
 
-/// A text part. What the user did not say is `synthetic`.
+/// A text part, `synthetic` if the user did not say it.
 pub(super) fn text(text: &Text, kind: Kind, now: i64) -> Value {
     let mut part = json!({ "type": "text", "text": text.as_str(), "time": { "start": now, "end": now } });
     if kind != Kind::Said {

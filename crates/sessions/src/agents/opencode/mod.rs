@@ -1,9 +1,10 @@
 //! OpenCode's export, `{info, messages: [{info, parts[]}]}` (OpenCode 1.2 to 1.18; `opencode export`, `opencode
 //! import`, and what the program makes of its database).
 //!
-//! **Invariants.** What is read is what OpenCode would send next: completed compactions hide what they summarised,
-//! `tail_start_id` puts the kept tail behind the summary, cleared outputs read as its placeholder, and parts that it
-//! never sends are not there. One message element is one record; a single tool part is found in it again by its place.
+//! **Invariants.** What is read is what OpenCode would send next: completed compactions hide what they
+//! summarized, `tail_start_id` moves the kept tail behind the summary, cleared outputs have its placeholder,
+//! and parts that it never sends are missing. One message element is one record; a tool part is found in it
+//! again by its index.
 
 mod draft;
 mod element;
@@ -23,7 +24,7 @@ use history::History;
 use history::error::{Error, ErrorKind, Result};
 use serde_json::Value;
 
-// It talks to many providers, so the signer is not known.
+// OpenCode talks to many providers, so the signer is not known.
 pub(crate) static ROW: FormatRow = FormatRow {
     name: "opencode",
     api: Api::OpenAiChat,
@@ -42,8 +43,8 @@ pub const CLEARED: &str = "[Old tool result content cleared]";
 /// What it sends for a compaction part; the summary follows as an assistant message.
 pub const MARKER: &str = "What did we do so far?";
 
-/// Whether the first bytes, mended, are surely an export: `info` with a `ses…` id, or a first message with its
-/// `info` and `parts`, of which the last may be cut off.
+/// Whether the first bytes, mended, are certainly an export: `info` with a `ses…` id, or a first message with
+/// its `info` and `parts`, of which the last may be cut off.
 pub fn sniff(first_lines: &str) -> bool {
     beginning::values(first_lines).next().is_some_and(|it| {
         let first = &it["messages"][0];
@@ -51,12 +52,12 @@ pub fn sniff(first_lines: &str) -> bool {
         it["info"]["id"].as_str().is_some_and(|it| it.starts_with("ses"))
             || has("info") && has("parts")
             || first["info"].get("sessionID").is_some()
-            // Parts may stand first and be too long to see behind them.
+            // `parts` may come first and be too long for anything behind them to be seen.
             || first["parts"][0].get("messageID").is_some()
     })
 }
 
-/// Reads an export. An element that is broken becomes a note; a document that is cut off is read up to there.
+/// Reads an export. A broken element becomes a note; a document that is cut off is read up to there.
 ///
 /// # Errors
 /// As [`crate::read`].
@@ -65,7 +66,7 @@ pub fn read(source: &dyn Source) -> Result<Session> {
     Ok(read::Export::open(&text, source.name())?.session(None))
 }
 
-/// The same for a session that is only measured: texts are as `keep` holds them.
+/// [`read()`] for a session that is only measured: texts are as `keep` leaves them.
 ///
 /// # Errors
 /// As [`crate::scan`].
@@ -76,15 +77,15 @@ pub fn scan(source: &dyn Source, keep: &Keep) -> Result<Session> {
 
 /// Writes `after` back.
 ///
-/// - [`Mode::Patch`] replaces outputs where they stand. OpenCode's own placeholder sets `state.time.compacted` and
+/// - [`Mode::Patch`] replaces outputs in place. OpenCode's own placeholder sets `state.time.compacted` and
 ///   keeps the output in storage, as OpenCode's prune does; any other text replaces the stored one.
 /// - [`Mode::Append`] adds a compaction part, the summary and what follows it; `opencode import` adds just these to
 ///   the session of the same id.
-/// - [`Mode::New`] makes a session of its own, from a session of any format.
+/// - [`Mode::New`] makes a new session, from a session of any format.
 ///
-/// A summary at the head of `after` becomes OpenCode's pair of compaction part and assistant message, whatever its
-/// role was, so that the next compaction of its own knows it. Copied messages carry no token counts: OpenCode would
-/// compact again at once.
+/// A summary at the head of `after` becomes OpenCode's pair of compaction part and assistant message,
+/// whatever its role was, so that OpenCode's next compaction recognizes it. Copied messages carry no token
+/// counts: OpenCode would compact again at once.
 ///
 /// # Errors
 /// As [`crate::write`].
@@ -108,7 +109,7 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
     }
 }
 
-/// Every request that was reported, also of messages that are not sent any more.
+/// Every reported request, including those whose messages are no longer sent.
 fn requests(source: &dyn Source, out: &mut Collector) -> Result<()> {
     each_message(source, |element| request(&element, out)).map(|_| ())
 }

@@ -1,4 +1,4 @@
-//! Outputs replaced where they stand; every other byte stays.
+//! Outputs replaced in place; every other byte stays.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -54,7 +54,7 @@ fn lost(part: usize, record: u32) -> Error {
 
 type Edit = (Range<usize>, String);
 
-/// The edits that make the tool part at `part` say something else; nothing if it is not what it was when read.
+/// The edits that give the tool part at `part` a new output; none if it is not as it was read.
 fn output(text: &str, part: Range<usize>, new: &Output, at: i64) -> Result<Option<Vec<Edit>>> {
     let state = &value(text, part.clone(), "a part")?["state"];
     let place = |path: &[&str]| find(text, part.clone(), path);
@@ -95,7 +95,7 @@ fn output(text: &str, part: Range<usize>, new: &Output, at: i64) -> Result<Optio
     })
 }
 
-/// The attachments whose data is still wanted.
+/// The attachments whose data is still in `wanted`.
 pub(super) fn attachments(state: &Value, wanted: &Output) -> Value {
     let all = state["attachments"].as_array().map(Vec::as_slice).unwrap_or_default();
     let url = |it: &Value| it["url"].as_str().unwrap_or_default().to_owned();

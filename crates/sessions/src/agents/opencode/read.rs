@@ -1,4 +1,4 @@
-//! What OpenCode would send next, and from which parts of which elements it comes.
+//! What OpenCode would send next, and the elements and parts that it comes from.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
@@ -16,16 +16,16 @@ use history::{History, Kind, Meta};
 /// Minimum number of elements per thread.
 const MANY: usize = 64;
 
-/// An export, opened: every element's head, but no part's content.
+/// An opened export: the head of every element, without the content of its parts.
 pub(super) struct Export<'a> {
     pub text: &'a str,
     /// The session's `info`.
     pub info: Value,
     pub entries: Vec<ExportEntry>,
-    /// Nothing is cut off at the end.
+    /// Whether the end is there: nothing is cut off.
     pub whole: bool,
     pub notes: Vec<Note>,
-    /// Where each message id stands.
+    /// Indices in `entries` by message id.
     places: HashMap<String, usize>,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct ExportEntry {
     compaction: Option<PartHead>,
 }
 
-/// Of a part, what decides whether its element is sent.
+/// The fields of a part that decide whether its element is sent.
 #[derive(Deserialize)]
 struct PartHead {
     #[serde(default, rename = "type")]
@@ -84,13 +84,13 @@ impl<'a> Export<'a> {
         Ok(Self { text, info, entries, whole: found.whole, notes, places })
     }
 
-    /// The element, parsed whole.
+    /// The whole element, parsed.
     pub(super) fn element(&self, record: usize) -> Value {
         let span = self.entries.get(record).map_or(0..0, |it| it.span.clone());
         document::value(self.text, span, "a message").unwrap_or_default()
     }
 
-    /// The messages that OpenCode would send next, in order. With `keep`, texts are as that holds them.
+    /// The messages that OpenCode would send next, in order. With `keep`, texts are as it leaves them.
     pub(super) fn live(&self, keep: Option<&Keep>) -> Vec<LiveElement> {
         let order = self.order();
         let model = order.iter().rev().find_map(|it| model_of(&self.entries[it.0].info));
@@ -117,7 +117,7 @@ impl<'a> Export<'a> {
             out
         };
         let mut out: Vec<LiveElement> = parallel::par_map(&order, MANY, said).into_iter().flatten().collect();
-        // What a message before the summary reported was another context.
+        // Messages before the summary reported the usage of another context.
         let summary = out.iter().rposition(|it| it.message.kind == Kind::Summary);
         if let Some(summary) = summary {
             let since = out[summary].record;
@@ -128,8 +128,8 @@ impl<'a> Export<'a> {
         out
     }
 
-    /// Which elements are sent, in which order, and how many of their parts count: a session that was reverted goes
-    /// on from there (OpenCode 1.18, `info.revert`, applied with the next prompt).
+    /// The elements that are sent, in order, with how many of their parts count: a session that was reverted
+    /// continues from there (OpenCode 1.18, `info.revert`, applied with the next prompt).
     fn order(&self) -> Vec<(usize, usize)> {
         let revert = &self.info["revert"];
         let mut end = self.entries.len();
@@ -151,8 +151,9 @@ impl<'a> Export<'a> {
         self.places.get(id).copied()
     }
 
-    /// OpenCode's view of a session with compactions (1.18, `filterCompacted`): back to the newest marker whose
-    /// summary is complete, and on to the start of its tail; then that tail behind the summary.
+    /// OpenCode's view of a session with compactions (1.18, `filterCompacted`): the elements back to the
+    /// newest marker with a complete summary, and on to the start of its tail, which is then moved behind the
+    /// summary.
     fn filter_compacted(&self, end: usize) -> Vec<usize> {
         let mut completed = BTreeSet::new();
         let mut until: Option<&str> = None;
@@ -199,7 +200,7 @@ impl<'a> Export<'a> {
         }
     }
 
-    /// With `keep`, texts are as that holds them.
+    /// With `keep`, texts are as it leaves them.
     pub(super) fn session(self, keep: Option<&Keep>) -> Session {
         let live = self.live(keep);
         let records = self
@@ -239,7 +240,8 @@ impl<'a> Export<'a> {
         }
     }
 
-    /// Each marker whose summary is complete. The context before it is what the last answer before it reported.
+    /// One per marker with a complete summary. The context before it is what the last reply before it
+    /// reported.
     fn past(&self, live: &[LiveElement]) -> Vec<PastCompaction> {
         let place: BTreeMap<usize, usize> =
             live.iter().enumerate().rev().map(|(at, it)| (it.record, at)).collect();
@@ -270,7 +272,7 @@ impl<'a> Export<'a> {
     }
 }
 
-/// What of an element decides whether it is sent: its info, and its compaction part, if there is one.
+/// What decides whether an element is sent: its info, and its compaction part, if there is one.
 fn head(element: &str) -> Result<(Value, Option<PartHead>), String> {
     let Element { mut info, parts } = serde_json::from_str(element)
         .map_err(|error| format!("expected a message with info and parts: {error}; left out"))?;

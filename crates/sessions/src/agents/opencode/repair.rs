@@ -1,5 +1,5 @@
-//! Damage in an export of OpenCode, which is also how its database is read: rows that are no JSON, tools that run for
-//! ever, and parts that the provider refuses.
+//! Damage in an export of OpenCode (its database is read in the same form): rows that are no JSON, tools that
+//! never finish, and parts that the provider refuses.
 
 use std::collections::BTreeSet;
 
@@ -15,10 +15,10 @@ use crate::{Record, Source};
 use history::error::Result;
 use history::json;
 
-/// What a tool that was interrupted says (OpenCode 1.18, `SessionProcessor`).
+/// The error of an interrupted tool (OpenCode 1.18, `SessionProcessor`).
 const INTERRUPTED: &str = "Tool execution aborted";
 
-/// Under this name stands the text of a row that is no JSON.
+/// The field that holds the text of a row that is no JSON.
 const UNREADABLE: &str = "unreadable";
 
 struct ElementRepair<'a, 'f> {
@@ -26,13 +26,13 @@ struct ElementRepair<'a, 'f> {
     found: &'a mut Findings<'f>,
     album: Album,
     ids: HashSet<u64>,
-    /// Ids of calls since the step began.
+    /// Hashes of the ids of calls since the step began.
     calls: HashSet<u64>,
     id_suffixes: Suffixes,
     call_suffixes: Suffixes,
 }
 
-/// No message is one that OpenCode cannot read or its provider refuses.
+/// Checks that OpenCode can read every message and its provider refuses none.
 pub(super) fn messages(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
     let whole = source.text(0..source.len())?;
     let Some(export) = Fields::of(whole.trim()) else { return Ok(()) };
@@ -54,7 +54,7 @@ pub(super) fn messages(source: &dyn Source, found: &mut Findings<'_>) -> Result<
 }
 
 impl ElementRepair<'_, '_> {
-    /// A message; whether it stays.
+    /// Repairs a message; false if it must be removed.
     fn message(&mut self, raw: &str) -> bool {
         let place = self.at.range(raw).start;
         let fields = Fields::of(raw);
@@ -111,7 +111,7 @@ impl ElementRepair<'_, '_> {
         self.call_suffixes.clear();
     }
 
-    /// Another id, if this one is another's already.
+    /// A new id, if this one is already in use.
     fn renamed(&mut self, id: &str, place: u64, what: &str) -> Option<String> {
         if id.is_empty() || self.ids.insert(hash(id.as_bytes())) {
             return None;
@@ -150,7 +150,7 @@ impl ElementRepair<'_, '_> {
             self.found.replace(self.at.range(raw), object);
         }
         let attachments = state.list("attachments").unwrap_or_default();
-        // Among attachments a note would be none: they are only judged one by one.
+        // There can be no note among attachments, so they are only judged one by one.
         let limits = &limits.alone();
         let (mut gone, mut notes) = (BTreeSet::new(), String::new());
         for (number, raw) in attachments.iter().enumerate() {
@@ -183,7 +183,7 @@ impl ElementRepair<'_, '_> {
         }
     }
 
-    /// What takes the place of an attachment, if it cannot stay.
+    /// The replacement of an attachment, if it cannot stay.
     fn attachment(
         &mut self,
         raw: &str,
@@ -199,7 +199,7 @@ impl ElementRepair<'_, '_> {
     }
 }
 
-/// What the provider of a model takes.
+/// The limits of a model's provider.
 fn limits(model: &Fields) -> &'static Limits {
     let name = format!(
         "{} {}",

@@ -3,7 +3,7 @@ use serde_json::value::RawValue;
 
 use super::*;
 
-/// Texts of which some are JSON, and all beginnings of them.
+/// Texts of which some are JSON, and all prefixes of them.
 fn texts() -> Vec<String> {
     let whole = [
         r#" { "a" : {"x": 1.50, "":[]}, "b\n":"é\u00e9\ud83d\ude00", "n": null, "l":[1, {"k":2}] , "a": -7e+3}"#,
@@ -68,7 +68,7 @@ fn reads_strings_as_any_other() {
         );
         assert_eq!(Cursor::whole(text.as_bytes(), Cursor::string).map(Cow::into_owned), expected, "{text}");
     }
-    // Each place of a character among those that are looked at together.
+    // Each position of a character within a block.
     for len in 0..40 {
         for end in ["\\n", "", "\u{1}", "é", "\u{7f}", "\u{a0}"] {
             let text = format!("\"{}{end}{}\"", "x".repeat(len), "y".repeat(len / 2));

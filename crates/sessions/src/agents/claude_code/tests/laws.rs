@@ -1,8 +1,8 @@
 use super::*;
 use crate::Source as _;
 
-/// What a client would send: neighbours of the user are one. Without calls that have no result, as dice scatter them
-/// so that which of them still run at the end depends on what else is dropped.
+/// What a client would send: adjacent user messages of one kind are joined. Calls without a result are left
+/// out: in random sessions, which of them still run at the end depends on what else is dropped.
 fn said(history: &History) -> Vec<(Role, Kind, Vec<Part>)> {
     let answered: Vec<_> =
         history.messages().iter().flat_map(Message::outputs).map(|it| it.id.clone()).collect();
@@ -21,7 +21,7 @@ fn said(history: &History) -> Vec<(Role, Kind, Vec<Part>)> {
     out
 }
 
-/// A transcript from dice: each throw is a row, hung on the last or on an earlier one.
+/// A random transcript: each triple of numbers is a row, a child of the last row or of an earlier one.
 fn thrown(dice: &[(u8, u8, u8)]) -> Rows {
     let mut it = rows();
     let (mut ids, mut calls): (Vec<String>, Vec<String>) = Default::default();
@@ -31,7 +31,7 @@ fn thrown(dice: &[(u8, u8, u8)]) -> Rows {
             it.last = Some(ids[parent as usize % ids.len()].clone());
         }
         let (uuid, text) = (format!("r{number}"), format!("text {number}"));
-        // Now and then a response goes on behind another one, or behind a result of its own.
+        // Now and then a response continues after another one, or after a result of its own.
         let id = format!("m{}", response - usize::from(small) % 7 / 4 % (response + 1));
         response += usize::from(!matches!(what % 14, 2..=5 | 8) || small % 3 == 0);
         let tool = calls.get(small as usize % calls.len().max(1)).cloned().unwrap_or("c?".into());
@@ -88,7 +88,7 @@ proptest::proptest! {
             let again = read(&MemorySource::new("t", bytes)).unwrap();
             proptest::prop_assert_eq!(said(&again.history), said(history), "{:?}\n{}", mode, thrown(&dice).text());
         }
-        // Cut anywhere, with rubbish behind it: something is read, and nothing is lost of what is written back.
+        // Cut anywhere, with garbage at the end: if anything is read, writing it back loses nothing.
         let mut bytes = source.bytes(0..source.len()).unwrap();
         bytes.truncate(cut);
         bytes.extend_from_slice(b"\xFF{\0");

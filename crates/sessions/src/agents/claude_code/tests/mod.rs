@@ -8,7 +8,7 @@ use super::*;
 use crate::{MemorySource, Mode, Session};
 use history::{History, Kind, Message, Part, Role};
 
-/// A transcript under construction: each row hangs on the one before, unless `parentUuid` is given.
+/// A transcript under construction: each row is a child of the one before, unless `parentUuid` is given.
 #[derive(Default)]
 struct Rows {
     lines: Vec<String>,
@@ -126,7 +126,7 @@ fn show_message(message: &Message) -> String {
     format!("{who}: {}\n", parts.join(" | "))
 }
 
-/// A session in which everything happens that a compaction has to carry over.
+/// A session with everything that a compaction has to carry over.
 fn busy() -> Rows {
     let mut it = rows();
     it.user("u1", "first prompt")

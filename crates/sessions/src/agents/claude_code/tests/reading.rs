@@ -23,7 +23,7 @@ fn file_name_is_the_session_id() {
     assert_eq!(read(&source).unwrap().history.meta.session.as_deref(), Some(id));
 }
 
-/// The table of forms that the real client was seen to accept, and what it sent.
+/// Forms of compacted sessions that the real client was seen to accept, and what it sent.
 #[test]
 fn compacted_forms() {
     let tail = |it: &mut Rows| {
@@ -168,7 +168,7 @@ fn the_leaf_is_followed_down() {
     assert_eq!(it.shown(), "user: p1\nmodel: a1\nuser: p3\n", "a pointer at nothing: the last row");
 }
 
-/// The file as it is between two writes: what a progress row hangs on is not there yet. Measured on 2.1.328.
+/// The file between two writes: the parent of a progress row is not there yet. Measured on 2.1.328.
 #[test]
 fn the_path_ends_in_a_message_whatever_comes_last() {
     let progress = json!({"type": "progress", "data": {"type": "hook_progress"}});
@@ -183,8 +183,8 @@ fn the_path_ends_in_a_message_whatever_comes_last() {
     assert_eq!(plain, ["never change migrations/", "Good."]);
 }
 
-/// Where a parent is lost, the client goes on from the last row written within 5 s before, wherever it stands, and
-/// sends nothing from before the hole where there is none; measured on 2.1.328.
+/// Where a parent is missing, the client continues from the last row written within 5 s before, wherever it
+/// is in the file; if there is none, it sends nothing from before the gap. Measured on 2.1.328.
 #[test]
 fn a_hole_in_the_chain_is_bridged_or_told() {
     for (seconds, messages, told) in [("05.900", 3, "goes on from line 2"), ("06.600", 1, "2 rows")] {

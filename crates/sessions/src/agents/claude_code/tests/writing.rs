@@ -33,7 +33,7 @@ fn a_patch_moves_nothing() {
     let again = read(&MemorySource::new("t", after)).unwrap();
     assert_eq!(show(&again.history), BUSY.replace("three, and quite a lot of it", "[cut]"));
 
-    // Blocks become a text; the mark of failure stays; the second copy in `toolUseResult` is nobody's context.
+    // Blocks become a string; the mark of failure stays; the second copy in `toolUseResult` is never sent.
     for (id, from) in [("c1", "c1=one"), ("c2", "c2=two\n2")] {
         let after = edit(&session, id, "x \"y\" \\ \u{1}");
         let bytes = write(&source, &session, &after, Mode::Patch).unwrap().bytes(&source).unwrap();
@@ -77,7 +77,7 @@ fn a_long_output_is_set_aside_by_a_short_write() {
     for (content, start) in contents.iter().flat_map(|it| (0..4).map(move |start| (it, start))) {
         let mut it = rows();
         it.user("u1", "go").block("a1", "m1", call("c1")).result("r1", "c1", "RESULT").user("u2", "on");
-        // Escapes fall differently, and a failed one keeps its mark.
+        // Escapes are at different offsets, and a failed result keeps its mark.
         let content = content.to_string().replacen("line", &"line"[..start], 1);
         let row = it.text().replace("\"RESULT\"", &format!("{content},\"is_error\":true"));
         let source = MemorySource::new("t", row.clone());
@@ -100,7 +100,7 @@ fn a_long_output_is_set_aside_by_a_short_write() {
         let patched = MemorySource::new("t", patched);
         let again = read(&patched).unwrap();
         assert_eq!(show(&again.history), "user: go\nmodel: c1?\nuser: c1=[cleared: \"x\"]!\nuser: on\n");
-        // What was set aside stays in that file.
+        // What was set aside is not copied to a new file.
         let new = write(&patched, &again, &again.history, Mode::New);
         let new = new.unwrap().bytes(&patched).unwrap();
         assert!(new.len() < 6000, "{}", new.len());

@@ -74,7 +74,7 @@ fn done(id: &str, output: &str) -> Value {
     )
 }
 
-/// One line a message, one word a part.
+/// One message per line, one word per part.
 fn shown(source: &MemorySource) -> String {
     lines(read(source).unwrap().history.messages())
 }

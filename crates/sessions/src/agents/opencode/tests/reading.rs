@@ -117,13 +117,13 @@ fn compactions_hide_and_reorder() {
         "User Marker: \"What did we do so far?\"\nAssistant Summary: \"sum\"\n\
          User Continue: \"Continue if you have next steps, or stop.\"\nAssistant Said: \"more\"\n",
     );
-    // With a tail: it stands behind the summary.
+    // With a tail: it comes after the summary.
     assert_eq!(
         with(vec![marker(false, Some("msg_3")), summary("sum", "msg_5"), user("three")]),
         "User Marker: \"What did we do so far?\"\nAssistant Summary: \"sum\"\n\
          User Said: \"two\"\nAssistant Said: \"second\"\nUser Said: \"three\"\n",
     );
-    // Not complete: nothing is hidden, and the marker is a question like any other.
+    // Not complete: nothing is hidden, and the marker is an ordinary question.
     let mut failed = summary("sum", "msg_5");
     failed["info"]["error"] = json!({ "name": "ContextOverflowError" });
     let out = with(vec![marker(false, None), failed]);
@@ -131,7 +131,7 @@ fn compactions_hide_and_reorder() {
         out.starts_with("User Said: \"one\"") && out.ends_with("User Marker: \"What did we do so far?\"\n"),
         "{out}"
     );
-    // A second one takes in the first.
+    // A second compaction includes the first.
     let out = with(vec![
         marker(true, None),
         summary("sum", "msg_5"),
@@ -156,7 +156,7 @@ fn past_compactions_and_usage() {
     let usage = session.history.messages()[1].usage.unwrap();
     assert_eq!((usage.sent(), usage.output, usage.reasoning), (110, 50, 30));
 
-    // Nonsense does not overflow.
+    // Absurd numbers do not overflow.
     let mut absurd = says("first");
     absurd["info"]["tokens"] =
         json!({ "total": u64::MAX, "input": u64::MAX, "output": u64::MAX, "cache": { "read": u64::MAX } });
@@ -202,7 +202,7 @@ fn broken_elements_are_notes() {
     assert!(session.origins.iter().eq([[3], [4]]));
 }
 
-/// Whatever stands where OpenCode writes a tool's state, an attachment or a part.
+/// Any value can be in the place of a tool's state, an attachment or a part.
 #[test]
 fn broken_parts_are_written() {
     let states = [
@@ -266,7 +266,7 @@ fn broken_parts_are_written() {
     }
 }
 
-/// The parts of one of OpenAI's reasoning items repeat its encrypted content; the request holds it once.
+/// Every part of an OpenAI reasoning item repeats its encrypted content; the request holds it once.
 #[test]
 fn encrypted_reasoning_stands_once_an_item() {
     let thought = |text: &str, item: &str| {
@@ -294,7 +294,7 @@ fn encrypted_reasoning_stands_once_an_item() {
     assert_eq!(written.bytes(&source).unwrap(), source.bytes(0..source.len()).unwrap());
 }
 
-/// The exit code of a command stands beside its output.
+/// The exit code of a command is beside its output.
 #[test]
 fn exit_codes_are_read() {
     let run = |exit: Value| {

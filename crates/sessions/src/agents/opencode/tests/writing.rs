@@ -1,6 +1,7 @@
 use super::*;
 
-/// A call without an id is named by its place, which moves when a message without parts is not written again.
+/// A call without an id is named by its position, which changes if a message without parts is not written
+/// again.
 #[test]
 fn a_call_without_an_id_keeps_its_name_in_a_new_session() {
     let mut nameless = done("", "ok");
@@ -26,7 +27,7 @@ fn patches_in_place() {
     let native = changed(&source, CLEARED).unwrap();
     assert!(native.contains("long output") && native.contains("\"compacted\":2001"), "{native}");
     assert_eq!(changed(&MemorySource::new("n", native.clone()), CLEARED).unwrap(), native);
-    // Another text for what OpenCode cleared: a false time, a new output.
+    // A new text for an output that OpenCode cleared: the time is reset, the output replaced.
     let other = changed(&MemorySource::new("n", native), "[gone]").unwrap();
     assert!(other.contains("\"compacted\":0") && !other.contains("long output"));
 
@@ -226,7 +227,7 @@ mod laws {
         fn what_is_written_reads_back(history in history(), at in any::<prop::sample::Index>(), clear in any::<bool>()) {
             let (source, session) = written(&history);
             prop_assert_eq!(said(session.history.messages()), said(history.messages()));
-            // Then compacted, its tail perhaps shortened, in both ways.
+            // Then compacted in both modes, with the outputs of the tail perhaps cleared.
             let old = session.history.messages();
             let cut = session.history.cut_at_or_before(at.index(old.len() + 1));
             let mut tail = old[cut..].to_vec();
