@@ -360,10 +360,10 @@ fn storms_and_giants_are_bounded() {
 /// Whether an error is gone that was not seen again is not known better after a compaction.
 #[test]
 fn what_may_be_gone_stays_so() {
-    let line = "- `git fetch` → failed: fatal: no such host → a similar command succeeded at #7 [#3]";
+    let line = "- `git fetch` → failed: fatal: no such host → a similar run went well at #7 [#3]";
     let history = session(&format!("@summary\n## Errors\n{line}"));
     let page = summary(&history, &facts::read(&history), &spec(), 1_000, &[]);
-    assert!(page.contains("no such host → a similar command succeeded [#0]"), "{page}");
+    assert!(page.contains("no such host → a similar run went well [#0]"), "{page}");
 }
 
 /// What a second reading of our own summary must not lose.

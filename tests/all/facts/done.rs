@@ -129,13 +129,13 @@ fn a_run_that_went_well_is_told_though_another_test_failed_later() {
     let other = run("test_drain").replace("::test_drain", "");
     let (first, second) = (failed("test_drain"), failed("test_fill"));
     for (last, printed, at, told) in [
-        (fill.as_str(), second.as_str(), "[#2]", "a similar command succeeded at #4"),
+        (fill.as_str(), second.as_str(), "[#2]", "a similar run went well at #4"),
         // It is not known that the tests ran.
         (
             "cd plant && black --check . && uv run pytest",
             "would reformat a.py",
             "[#2]",
-            "a similar command succeeded at #4",
+            "a similar run went well at #4",
         ),
         // The same error again: it is told once.
         (other.as_str(), first.as_str(), "[#6]", "unresolved"),
@@ -477,7 +477,7 @@ fn a_run_of_something_else_or_past_the_hooks_is_no_similar_one() {
         let page = page(&runs(commands));
         let errors = under(&page, "Errors");
         let line = errors.lines().find(|it| it.ends_with("[#2]")).unwrap_or_default();
-        assert_eq!(line.contains("a similar command succeeded"), told, "{commands:?}\n{page}");
+        assert_eq!(line.contains("a similar run went well"), told, "{commands:?}\n{page}");
     }
 }
 

@@ -86,10 +86,14 @@ pub(in crate::facts) fn read(history: &History, facts: &mut Vec<Fact>) {
         .extend(skills.map(|(number, text)| Fact::from_tools(ToolTopic::Skills, number, text, Detail::None)));
 }
 
-/// Whether the output of a call is the text of a skill (OpenCode, Gemini CLI) or announces it (Claude Code): no
-/// subagent runs.
-pub(in crate::facts) fn is_instructions(output: &str) -> bool {
-    ["<skill_content", "<activated_skill", "Launching skill: "].iter().any(|it| output.starts_with(it))
+/// Whether the output of a call is the text of a skill (OpenCode, Gemini CLI).
+fn is_instructions(output: &str) -> bool {
+    output.starts_with("<skill_content") || output.starts_with("<activated_skill")
+}
+
+/// Whether a call loaded a skill, so that no subagent ran.
+pub(in crate::facts) fn is_loaded(output: &str) -> bool {
+    is_instructions(output) || output.starts_with(LAUNCHING)
 }
 
 /// The name of the skill that a call loads.

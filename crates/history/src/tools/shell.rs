@@ -389,8 +389,7 @@ fn touched(words: &[String], simple: &Simple, out: &mut Vec<Action>) {
         "sed" | "perl" => {
             let short = |it: &&String| it.starts_with('-') && !it.starts_with("--") && it.len() < 6;
             let in_place = flagged("--in-place") || rest.iter().filter(short).any(|it| it.contains('i'));
-            // The script follows each `-e`; without one it is the first word that is no flag (macOS: `-i ''
-            // script`).
+            // The script follows each `-e`, or else is the first word that is no flag (macOS: `-i '' script`).
             let mut scripts = usize::from(!rest.iter().filter(short).any(|it| it.ends_with('e')));
             let mut before = "";
             for word in rest {

@@ -62,10 +62,7 @@ impl SummaryReader<'_> {
             }
             let text = ended.map_or(text, |it| it.1);
             let resolved = state.starts_with("resolved").then_some(self.number);
-            let similar = ["a similar command succeeded", "a similar run went well"]
-                .iter()
-                .any(|it| state.starts_with(it));
-            let similar = similar.then_some(self.number);
+            let similar = state.starts_with("a similar run went well").then_some(self.number);
             let called = ["reported as ", "called "]
                 .iter()
                 .find_map(|it| state.strip_prefix(it))

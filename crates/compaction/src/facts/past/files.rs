@@ -64,6 +64,10 @@ impl SummaryReader<'_> {
             }
             return;
         }
+        if let Some(op) = self.tagged {
+            let path = paths::path(body, None, self.base);
+            return self.push(Topic::Files, &path, Detail::File { op, to: None });
+        }
         let (mut listed, mut rest) = (Vec::new(), body);
         loop {
             let more = [", ", " / ", " + ", " and "].iter().find_map(|it| rest.strip_prefix(it));
@@ -121,7 +125,7 @@ fn last_names(path: &str) -> String {
 }
 
 /// The path at the beginning of a text, and the text after it.
-fn first_path(text: &str) -> Option<(String, &str)> {
+pub(super) fn first_path(text: &str) -> Option<(String, &str)> {
     let found = PATH.captures(text)?;
     let path = found.get(1).or(found.get(2))?;
     let rest = &text[found.get(0)?.end()..];

@@ -107,7 +107,9 @@ pub(super) fn parse_heading(lead: &str, next: Option<usize>) -> Option<Heading<'
         let mut places = title.match_indices(word);
         places.any(|(at, _)| !title[..at].ends_with(char::is_alphanumeric))
     };
-    let section = SECTIONS.iter().find(|it| begins(it.0)).copied();
+    // `**B. Review and fixes:**` is an item of the section that it is in.
+    let item = found.get(5).is_some() && title.as_bytes().get(1) == Some(&b'.');
+    let section = SECTIONS.iter().find(|it| !item && begins(it.0)).copied();
     let sharps = lead.bytes().take_while(|it| *it == b'#').count();
     let level = match sharps {
         0 if lead.starts_with('<') => 0,
@@ -118,6 +120,11 @@ pub(super) fn parse_heading(lead: &str, next: Option<usize>) -> Option<Heading<'
     // An unknown title is a heading only if the line is marked as one, not if it only ends with a colon.
     let certain = section.is_some() || level < BELOW || number.is_some() && rest.is_none();
     certain.then_some(Heading { section, title, rest, level, number })
+}
+
+/// The text of a heading that is marked with `#`.
+pub(super) fn heading_text(lead: &str) -> &str {
+    lead.trim_start_matches('#').trim_matches(['*', ' '])
 }
 
 /// Suffix of a goal that only an earlier summary states, if the user has asked for more since.
@@ -155,6 +162,34 @@ pub(in crate::facts) const SUFFIXES_ONCE: [&str; 4] = [
     " (more was done since)",
     " (asked now, whole below)",
 ];
+
+/// Beginnings, in lower case, of the lines that agents put around their summaries.
+pub(super) const BOILERPLATE: [&str; 13] = [
+    "from an earlier summary:",
+    "findings before later work (may be outdated):",
+    "reports of earlier turns (may be outdated):",
+    "omitted for lack of space:",
+    // Ours, in older summaries.
+    "found before later work, as things stood then:",
+    "reported in earlier turns, as things stood then:",
+    "not listed:",
+    "earlier conversation compacted:",
+    "please continue the conversation",
+    "if you need specific details",
+    "this session is being continued",
+    "continue the conversation from where",
+    "read the full transcript",
+];
+
+/// Prefixes of a step: ours, then those of other agents.
+pub(super) const STEP_MARKS: [(&str, Topic); 4] = [
+    ("done: ", Topic::Done),
+    ("doing: ", Topic::Active),
+    ("open: ", Topic::Open),
+    ("not confirmed: ", Topic::Unconfirmed),
+];
+pub(super) const STEP_BOXES: [(&str, Topic); 3] =
+    [("[done]", Topic::Done), ("[in progress]", Topic::Active), ("[todo]", Topic::Open)];
 
 /// Words for file operations, in lower case; the first match counts.
 pub(in crate::facts) const FILE_OPS: [(&str, FileOp); 27] = [

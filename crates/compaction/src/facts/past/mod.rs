@@ -22,11 +22,15 @@ use crate::facts::text::{
 use crate::facts::topic::LineKind;
 use crate::facts::voice::{EarlierSummary, ToolTopic};
 use crate::facts::{Detail, Fact, FileOp, Name, Polarity, Topic};
+use files::first_path;
 pub(crate) use headings::{
     ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, BELOW, EARLIER, GOES_ON, MORE_DONE,
     REPLIED_BELOW,
 };
-use headings::{ANSWERED_ONCE, Heading, SUFFIXES_ONCE, op_in, parse_heading};
+use headings::{
+    ANSWERED_ONCE, BOILERPLATE, Heading, STEP_BOXES, STEP_MARKS, SUFFIXES_ONCE, heading_text, op_in,
+    parse_heading,
+};
 use history::{History, Kind, Message, Part};
 use step_index::StepIndex;
 
@@ -65,6 +69,8 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
                 indent: 0,
                 label: None,
                 background: false,
+                tagged: None,
+                under_heading: false,
                 behind: Vec::new(),
                 facts,
             }
@@ -119,24 +125,6 @@ pub(in crate::facts) fn note_unreadable(history: &History, facts: &mut Vec<Fact>
     facts.push(earlier.fact(Topic::Goal, &format!("{UNREADABLE}; {rest}"), Detail::None));
 }
 
-/// Beginnings, in lower case, of the lines that agents put around their summaries.
-const BOILERPLATE: [&str; 13] = [
-    "from an earlier summary:",
-    "findings before later work (may be outdated):",
-    "reports of earlier turns (may be outdated):",
-    "omitted for lack of space:",
-    // Ours, in older summaries.
-    "found before later work, as things stood then:",
-    "reported in earlier turns, as things stood then:",
-    "not listed:",
-    "earlier conversation compacted:",
-    "please continue the conversation",
-    "if you need specific details",
-    "this session is being continued",
-    "continue the conversation from where",
-    "read the full transcript",
-];
-
 /// A summary without the name tag that some agents put before its first line, `[Name] `. What follows may be a heading
 /// or a pinned fact.
 fn without_name_tag(text: &str) -> &str {
@@ -145,18 +133,16 @@ fn without_name_tag(text: &str) -> &str {
     tag.filter(|it| name(it.0)).map_or(text, |it| it.1)
 }
 
-/// Prefixes of a step: ours, then those of other agents.
-const STEP_MARKS: [(&str, Topic); 4] = [
-    ("done: ", Topic::Done),
-    ("doing: ", Topic::Active),
-    ("open: ", Topic::Open),
-    ("not confirmed: ", Topic::Unconfirmed),
-];
-const STEP_BOXES: [(&str, Topic); 3] =
-    [("[done]", Topic::Done), ("[in progress]", Topic::Active), ("[todo]", Topic::Open)];
-
 /// Maximum characters of a step to which the lines below it are added.
 const MAX_STEP_CHARS: usize = 300;
+
+/// Whether a subheading in a section of errors names one, rather than a state or another section.
+fn is_error_heading(heading: &Heading) -> bool {
+    /// Minimum number of words.
+    const NAMES: usize = 3;
+    let errors = heading.section.is_none_or(|it| it.1 == Topic::Errors);
+    heading.title.starts_with("error ") || errors && heading.title.split_whitespace().count() >= NAMES
+}
 
 struct SummaryReader<'a> {
     earlier: EarlierSummary<'a>,
@@ -179,8 +165,12 @@ struct SummaryReader<'a> {
     in_analysis: bool,
     /// Indentation of the last step, if it has a bullet: deeper lines belong to it.
     indent: usize,
+    /// The last step is a subheading, to which the lines below it belong.
+    under_heading: bool,
     /// Indentation and text of a line that ends with a colon, which is put before the lines below it.
     label: Option<(usize, String)>,
+    /// Within pi's `<read-files>` or `<modified-files>`, where each line is a path.
+    tagged: Option<FileOp>,
     /// The current section lists technologies, the first to go if space is short.
     background: bool,
     /// Findings of such sections, which are put after all other facts.
@@ -227,6 +217,7 @@ impl SummaryReader<'_> {
     fn line(&mut self, line: &str) {
         let lead = line.trim();
         if lead.starts_with("</") {
+            self.tagged = None;
             return;
         }
         // `<goal>text</goal>` on one line.
@@ -240,7 +231,16 @@ impl SummaryReader<'_> {
         // Nested elements are indented; headings are not.
         let nested = line.starts_with([' ', '\t']) && !lead.starts_with('<');
         if !nested && let Some(heading) = parse_heading(lead, self.last_number.map(|it| it + 1)) {
-            return self.open(&heading);
+            let deeper = lead.starts_with('#') && self.level.is_some_and(|it| heading.level > it);
+            match self.topic.filter(|_| deeper) {
+                Some(Topic::Files) if first_path(heading_text(lead)).is_some() => {
+                    return self.files(heading_text(lead));
+                }
+                Some(Topic::Errors) if is_error_heading(&heading) => {
+                    return self.error_heading(heading_text(lead));
+                }
+                _ => return self.open(&heading),
+            }
         }
         if !lead.contains(char::is_alphanumeric) {
             return;
@@ -272,8 +272,7 @@ impl SummaryReader<'_> {
             }
             _ => false,
         };
-        if nested
-            && indent > self.indent
+        if (nested && indent > self.indent || self.under_heading)
             && let Some(step) =
                 self.facts.last_mut().filter(|it| it.topic == topic && it.message == self.number)
             && takes_details(step)
@@ -294,8 +293,18 @@ impl SummaryReader<'_> {
         }
     }
 
+    /// A subheading that names an error: `### Error 2: the lock is never released`.
+    fn error_heading(&mut self, text: &str) {
+        let numbered = text.split_once(": ").filter(|it| it.0.to_lowercase().starts_with("error "));
+        let text = numbered.map_or(text, |it| it.1);
+        let detail = Detail::Error { of: None, resolved: None, similar: None, excused: None };
+        self.push(Topic::Errors, &without_bold(text), detail);
+        self.under_heading = true;
+    }
+
     fn open(&mut self, heading: &Heading) {
         self.label = None;
+        self.under_heading = false;
         self.last_number = match heading.level {
             0 => Some(0),
             1..=6 => None,
@@ -310,6 +319,11 @@ impl SummaryReader<'_> {
         };
         self.topic = Some(topic);
         self.level = Some(heading.level);
+        self.tagged = match &*heading.title {
+            "read-files" => Some(FileOp::Read),
+            "modified-files" => Some(FileOp::Edited),
+            _ => None,
+        };
         self.rules = ["constraint", "preference"].iter().any(|it| heading.title.starts_with(it));
         self.has_section = true;
         self.in_analysis = word == "analysis";
@@ -455,7 +469,9 @@ impl SummaryReader<'_> {
     fn quotation(&mut self, topic: Topic, body: &str) {
         // Our format: `asked: … → "answer"`.
         if topic == Topic::Decisions {
-            let (asked, answer) = match body.split_once(" → ") {
+            let ours =
+                |it: &str| ["asked: ", "refused: ", "denied by "].iter().any(|mark| it.starts_with(mark));
+            let (asked, answer) = match body.split_once(" → ").filter(|it| ours(it.0)) {
                 Some((asked, answer)) => (Some(asked), answer),
                 None => (None, body),
             };

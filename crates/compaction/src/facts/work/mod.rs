@@ -14,7 +14,7 @@ pub(in crate::facts) mod symbols;
 use std::collections::{HashMap, HashSet};
 
 use crate::facts::plan::{Answer, user_replies};
-use crate::facts::skills::is_instructions;
+use crate::facts::skills;
 use crate::facts::talk::orders::rule_topic;
 use crate::facts::text::{clip, flat, without_durations, without_escapes};
 use crate::facts::voice::{ToolTopic, UserReply};
@@ -450,7 +450,7 @@ impl Work<'_> {
                     match main {
                         Meaning::Search | Meaning::List => self.note_found_files(number, actions, output),
                         // The output is a subagent's report.
-                        Meaning::Delegate if !is_instructions(output.text.as_str()) => {
+                        Meaning::Delegate if !skills::is_loaded(output.text.as_str()) => {
                             self.delegated |= !only_looks(call);
                             self.note_named_files(number, file_mentions::in_prose(output.text.as_str()));
                         }

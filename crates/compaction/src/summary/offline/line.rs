@@ -230,8 +230,8 @@ fn error_state(
         (Some(by), _, _) if by != at => format!("resolved at #{by}"),
         (Some(_), _, _) => "resolved".into(),
         // A similar run does not show that this error is gone.
-        (None, Some(by), _) if by != at => format!("a similar command succeeded at #{by}"),
-        (None, Some(_), _) => "a similar command succeeded".into(),
+        (None, Some(by), _) if by != at => format!("a similar run went well at #{by}"),
+        (None, Some(_), _) => "a similar run went well".into(),
         (None, None, Some((by, word))) if by != at => format!("reported as {word} at #{by}"),
         (None, None, Some((_, word))) => format!("reported as {word}"),
         (None, None, None) if unseen => "status unknown".into(),

@@ -13,7 +13,7 @@ use error_line::{ErrorLine, error_line, first_line, is_informative, panic_locati
 use history::Output;
 use printed::{
     commits_in, conflict, created_issue, ends_as_failed, ends_in_question, failed_verdict, is_authenticated,
-    is_rebased, pull_request,
+    is_pushed, is_rebased, pull_request,
 };
 pub(super) use printed::{is_conflict, wrong_flag};
 
@@ -324,7 +324,11 @@ impl Evidence<'_> {
                 Some(false)
             }
             _ if self.made.is_some() => Some(true),
-            _ if !self.prints_contents && is_rebased(self.command, self.tail) => Some(true),
+            _ if !self.prints_contents
+                && (is_rebased(self.command, self.tail) || is_pushed(self.command, self.tail)) =>
+            {
+                Some(true)
+            }
             _ if failures && !self.prints_contents => Some(false),
             // Another program of the command may have succeeded.
             _ if not_found.is_some() => None,

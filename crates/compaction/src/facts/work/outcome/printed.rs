@@ -14,6 +14,9 @@ static CONFLICT: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?m)^(?:CONFLICT \([\w/ ]+\): .*|error: could not apply [0-9a-f]{7,40}\b.*|⚠ Rebasing \S+ onto \S+ — conflict)$",
 );
 /// Git says that a rebase succeeded.
+static PUSHED: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?m)^ [ +*] (?:[0-9a-f]{7,40}\.\.\.?[0-9a-f]{7,40}|\[new (?:branch|tag)\]) +\S+ -> \S+",
+);
 static REBASED: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?m)(?:^|\r|\x1b\[K)Successfully rebased and updated ");
 /// An issue that a command-line tracker created (beads).
@@ -84,6 +87,11 @@ pub(in crate::facts::work) fn is_conflict(error: &str) -> bool {
 
 pub(super) fn is_rebased(command: &str, text: &str) -> bool {
     command.contains("rebase") && REBASED.is_match(text)
+}
+
+/// Whether git says that it pushed a branch or tag: `   1a2b3c4..5d6e7f8  main -> main`.
+pub(super) fn is_pushed(command: &str, text: &str) -> bool {
+    command.contains("push") && PUSHED.is_match(text)
 }
 
 /// `committed ` with the hashes of the commits that a command made, and the branch of the last one.
