@@ -5,11 +5,11 @@ default: test
 test:
     cargo test
 
-# Every test that reads real sessions, over all of the corpus instead of a fixed third.
+# Runs every test that reads real sessions on the whole corpus instead of a fixed third.
 corpus:
     EPITOME_CORPUS_WHOLE=1 cargo test
 
-# Every flow of the real agents, also those that `cargo test` leaves out for time.
+# Every flow with the real agents, including those that `cargo test` skips to save time.
 clients:
     EPITOME_CLIENTS_WHOLE=1 cargo test --test clients
     cargo test --test all repair::agents -- --ignored --nocapture
@@ -18,33 +18,33 @@ lint:
     cargo fmt --all --check
     cargo clippy --all-targets -- -D warnings
 
-# With the oldest Rust that Cargo.toml promises: rustup toolchain install 1.89.0 --profile minimal
+# Checks with the oldest Rust that Cargo.toml promises: rustup toolchain install 1.89.0 --profile minimal
 msrv:
     cargo +1.89.0 check --workspace --all-targets
 
-# With the tools installed: cargo install cargo-deny
+# Needs cargo-deny: cargo install cargo-deny
 deny:
     cargo deny check
 
-# Every path that has a target, beside its peers, and what calls of the server cost; fails where one is missed. BENCHMARKS.md holds the last table.
+# Every path that has a target, compared with its peers, and the cost of server calls; fails if a target is missed. BENCHMARKS.md holds the last table.
 bench *WORDS:
     cargo bench --bench table -- {{WORDS}}; table=$?; [ -n "{{WORDS}}" ] || cargo bench --bench serving && exit $table
 
-# What a call costs a client, beside a server on rmcp's own transport.
+# What a call costs a client, compared with a server on rmcp's own transport.
 bench-serving:
     cargo bench --bench serving
 
-# What `bench` compares with: Gemini CLI's own functions, a Node MCP server, other counters.
+# Installs what `bench` compares with: Gemini CLI's own functions, a Node MCP server, other counters.
 bench-peers:
     mkdir -p target/bench-peers && cp benches/peers/package.json target/bench-peers/
     cd target/bench-peers && npm install --ignore-scripts --no-audit --no-fund
     cargo build --release --manifest-path benches/peers/Cargo.toml --target-dir target/bench-peers
 
-# One hour of 64 clients over HTTP, 1 % of their requests hostile; SECONDS for less.
+# One hour of 64 clients over HTTP, 1 % of their requests hostile; pass SECONDS for a shorter run.
 soak SECONDS="3600":
     EPITOME_SOAK_SECONDS={{SECONDS}} cargo test --release --test all mcp::soak -- --nocapture
 
-# What the protocol's own suite and the MCP Inspector say; needs the kit of clients.
+# Runs the protocol's own test suite and the MCP Inspector; needs the client kit.
 suites:
     cargo test --test all mcp::suites -- --nocapture --test-threads=1
 
@@ -57,29 +57,29 @@ growth BYTES="200000":
 scorecard corpus="../shared/corpus":
     cargo run --release -- score --corpus {{corpus}}
 
-# Whether weights learned from what agents used later order facts better than the order made by hand, each repository left out once.
+# Tests whether weights learned from what agents used later order facts better than the hand-made order (leave-one-repository-out).
 learn:
     EPITOME_CORPUS_WHOLE=1 cargo test --test all score::learn -- --ignored --nocapture
 
-# Mutated sessions of every format, seeded: no panic, nothing invalid, nothing slow.
+# Seeded mutations of sessions of every format: no panic, nothing invalid, nothing slow.
 fuzz COUNT="10000" SEED="1" *CASE:
     cargo run --profile fuzz --example fuzz -- {{COUNT}} {{SEED}} {{CASE}}
 
-# Whether every answer over the corpus and the examples is what it was: `just pins record` before a change, `just pins` after it.
+# Checks that every answer over the corpus and the examples is unchanged: `just pins record` before a change, `just pins` after it.
 pins WHAT="compare" CORPUS="../shared/corpus":
     cargo build --release
     cargo run --release --example pins -- target/release/epitome target/pins.txt {{WHAT}} {{CORPUS}} examples/sessions
 
-# What the sessions of the corpus would have cost compacted at other moments, and how well bills are predicted: the tables of docs/cost.md.
+# The tables of docs/cost.md: what the sessions of the corpus would have cost with compactions at other moments, and how well bills are predicted.
 cost:
     cargo test --test all -- policies:: replay:: --ignored --nocapture --test-threads=1
 
-# The team's store on a PostgreSQL of its own, and on S3 where s3s-fs is installed (cargo install s3s-fs --version 0.13.0-alpha.3 --features binary); then ten minutes of 64 clients, with a server killed each minute.
+# Tests the team's store on a temporary PostgreSQL, and on S3 if s3s-fs is installed (cargo install s3s-fs --version 0.13.0-alpha.3 --features binary); then runs 64 clients for ten minutes and kills a server each minute.
 team:
     cargo test --features team --test all store::team
     cargo test --features team --test all store::team::replicas::ten_minutes -- --ignored --nocapture
 
-# What looks from outside, with the features that CI does not build: tables for DuckDB (asked where EPITOME_DUCKDB names a Python with duckdb) and spans for a collector.
+# Tests the features that CI does not build: Parquet tables (queried with DuckDB if EPITOME_DUCKDB names a Python with duckdb) and spans for a collector.
 features:
     cargo test --features otel,parquet --lib tables
     cargo test --features otel,parquet --test all -- store::otel store::tables store::audited

@@ -1,4 +1,4 @@
-// An agent's loop that keeps its messages small over MCP, without any package: JSON-RPC lines over stdio.
+// An agent's loop that keeps its messages small over MCP, without dependencies: JSON-RPC lines over stdio.
 //
 //     node examples/agent_loop.mjs [PATH-TO-EPITOME]
 

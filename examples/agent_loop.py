@@ -29,7 +29,7 @@ for turn in range(12):
     before = epitome("estimate", messages=messages)["tokens"]
     if before > 6_000:
         answer = epitome("compact", "--budget", "2000", "--as", "anthropic", messages=messages)
-        # What comes back is kept: the next compaction folds this summary in.
+        # Keep what comes back: the next compaction merges this summary into its own.
         messages = answer["messages"]
         print(f"turn {turn}: {before} -> {answer['tokens_after']} tokens, {len(messages)} messages, undo: {answer['handle']}")
 

@@ -1,4 +1,4 @@
-//! Inside an agent's loop: after each turn the messages are measured, and spliced when they have grown too large.
+//! Inside an agent's loop: measures the messages after each turn, and replaces part of them when they are too large.
 //!
 //!     cargo run --example agent_loop
 
@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let config = Config::load(Environment::of_process())?;
     let mut ask = Ask::new(config.profile("epitome")?);
     ask.options.budget = Some(Amount::Tokens(2_000));
-    // The messages go on to a provider: what they lose is archived first.
+    // The messages are sent on to a provider; whatever is removed from them is archived first.
     ask.to = To::Bytes;
     let engine = Engine::new(config)?;
     let mut messages: Vec<Value> = Vec::new();

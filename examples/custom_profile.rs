@@ -1,4 +1,4 @@
-//! A custom profile: clears old outputs, then keeps the last six messages beside a summary in two sections.
+//! A custom profile: clears old outputs, then keeps the last six messages after a summary in two sections.
 //!
 //!     cargo run --example custom_profile
 

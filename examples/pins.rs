@@ -1,4 +1,4 @@
-//! Hashes of what the program answers about every session of some folders, to hold a refactoring against.
+//! Hashes of the program's answers about every session of some folders, to check that a refactoring changes none.
 //!
 //!     just pins record    # before a change
 //!     just pins           # after it: names every answer that differs
@@ -18,9 +18,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 
-/// What `--now` says, so that nothing depends on the clock.
+/// The value of `--now`, so that nothing depends on the clock.
 const NOW: &str = "2026-11-23T00:00:00Z";
-/// Formats of sessions by their file names.
+/// File extensions of sessions.
 const KINDS: [&str; 3] = ["json", "jsonl", "traj"];
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -69,7 +69,7 @@ fn collect(folder: &Path, out: &mut Vec<PathBuf>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The hash of each command's answer, by the command. Both cores work through the sessions.
+/// The hash of each command's answer, keyed by the command. Two threads process the sessions.
 fn pins(program: &str, sessions: &[PathBuf], profiles: &[&str]) -> Result<BTreeMap<String, String>, Failure> {
     let (left, out) = (Mutex::new(sessions.iter().enumerate()), Mutex::new(BTreeMap::new()));
     std::thread::scope(|scope| {
@@ -121,7 +121,7 @@ fn of_session(
     Ok(std::fs::remove_file(&compacted).map(|()| out)?)
 }
 
-/// Exit code and standard output, with nothing of this machine's configuration.
+/// Exit code and standard output, independent of this machine's configuration.
 fn run(program: &str, words: &[&str]) -> Result<(i32, Vec<u8>), Failure> {
     let home = std::env::temp_dir().join("pins-home");
     std::fs::create_dir_all(&home)?;

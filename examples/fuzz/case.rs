@@ -1,4 +1,4 @@
-//! One case: a session's bytes through everything that a command does with them.
+//! One fuzz case: runs a session's bytes through everything that a command does with them.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,19 +10,19 @@ use epitome::history::{History, Message};
 use epitome::sessions::{self, Format, MemorySource, Mode, Session, validate};
 use epitome::store::StoreAt;
 
-/// What is compacted with.
+/// The profiles that cases are compacted with.
 const PROFILES: [&str; 3] = ["epitome", "codex", "gemini-cli"];
 
-/// What came of a case.
+/// The result of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seen {
-    /// It is no session, and that was said.
+    /// Rejected as not a session.
     Unread,
-    /// It was read; so many times something was written and found well.
+    /// Read; holds the number of valid results written.
     Written(usize),
 }
 
-/// Everything at hand that cases share.
+/// State that cases share.
 pub struct Bench {
     engine: Engine,
     asks: Vec<Ask>,
@@ -43,7 +43,7 @@ impl Bench {
         Ok(Self { engine, asks })
     }
 
-    /// Reads, estimates, prunes and compacts; what was found wrong, if anything. `number` chooses the profile.
+    /// Reads, estimates, prunes and compacts. The error says what was wrong. `number` chooses the profile.
     pub fn run(&self, format: Format, bytes: &[u8], number: u64) -> Result<Seen, String> {
         catch_unwind(AssertUnwindSafe(|| self.checked(format, bytes, number))).unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<String>().map(String::as_str);
@@ -74,7 +74,7 @@ impl Bench {
         let (Some(bytes), Some(history)) = (compacted.bytes(), compacted.history()) else {
             return Ok(Seen::Written(0));
         };
-        // The engine has compared the two; here it is whether anybody else can read them.
+        // The engine has compared the two; this checks that others can read them.
         let again = sessions::read(&MemorySource::new("again", bytes), Some(format));
         let again = again.map_err(|error| format!("read back: {}", error.full()))?;
         let rules = |it: &History| {
@@ -94,8 +94,8 @@ impl Bench {
 /// The APIs whose plain messages are written.
 const APIS: [Format; 4] = [Format::ANTHROPIC, Format::OPENAI_CHAT, Format::OPENAI_RESPONSES, Format::GEMINI];
 
-/// Writes a session without a change: patched it has the same bytes, and what is written anew is read as the same
-/// messages and written again as the same JSON. The error names what is not so.
+/// Writes a session without changes. Patching must give the same bytes; a new session must be read as the same messages
+/// and written again as the same JSON. The error says what differs.
 pub fn rewritten(session: &Session, bytes: &[u8]) -> Result<(), String> {
     let (format, history) = (session.format, &session.history);
     // A session without a message has nothing to resume.
@@ -123,7 +123,7 @@ pub fn rewritten(session: &Session, bytes: &[u8]) -> Result<(), String> {
         let (once, _) = sessions::messages(history, api);
         let again = read_again(&once, api)?;
         let (twice, _) = sessions::messages(&again.history, api);
-        // A half of a surrogate pair in a call's input becomes an escape, and the same character once it is read again.
+        // Half of a surrogate pair in a call's input becomes an escape, and is read back as the same character.
         let parsed = |it: &[u8]| serde_json::from_slice::<serde_json::Value>(it).ok();
         if once != twice && parsed(&once) != parsed(&twice) {
             return Err(format!("{} written again differs: {}", api.name(), differing(&once, &twice)));
@@ -138,7 +138,7 @@ fn read_again(bytes: &[u8], format: Format) -> Result<Session, String> {
 }
 
 /// The first message that differs in what a model sees. Half of a surrogate pair in JSON that is kept as text becomes
-/// an escape, and its character once it is read again: such a message is passed over.
+/// an escape, and is read back as its character: such a message is skipped.
 fn other_message(one: &History, other: &History) -> Option<String> {
     let shown = |it: Option<&Message>| {
         it.map(|it| format!("{:?} {:?} {:?}", it.role, it.kind, it.parts)).unwrap_or_default()
@@ -155,7 +155,7 @@ fn other_message(one: &History, other: &History) -> Option<String> {
     Some(differing(shown(one.get(at)).as_bytes(), shown(other.get(at)).as_bytes()))
 }
 
-/// Where two texts begin to differ, with a little around it.
+/// Where two texts begin to differ, with some context.
 fn differing(one: &[u8], other: &[u8]) -> String {
     let at = one.iter().zip(other).take_while(|(a, b)| a == b).count();
     let around = |it: &[u8]| {

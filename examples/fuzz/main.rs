@@ -1,9 +1,9 @@
-//! Mutated sessions of every format through the whole program: no panic, nothing invalid, nothing slow.
+//! Runs mutated sessions of every format through the whole program: no panic, nothing invalid, nothing slow.
 //!
 //!     just fuzz              # 10,000 cases, seed 1
-//!     just fuzz 1000000 7    # so many, and another seed
+//!     just fuzz 1000000 7    # number of cases, and another seed
 //!
-//! A find is printed with its number; `just fuzz 1 SEED FORMAT NUMBER` writes that case to standard output.
+//! A finding is printed with its number; `just fuzz 1 SEED FORMAT NUMBER` writes that case to standard output.
 
 #![allow(
     clippy::print_stdout,
@@ -28,7 +28,7 @@ use mutate::{Document, Random};
 
 /// Records or messages of a base session.
 const RECORDS: usize = 14;
-/// A case may take so much processor time, and this for each megabyte more.
+/// Maximum CPU time of a case of up to 1 MB; of a larger one, for each megabyte.
 const SLOW: Duration = Duration::from_secs(2);
 
 /// Every format with its example session.
@@ -50,8 +50,8 @@ fn case_of(document: &Document, seed: u64, number: u64) -> Vec<u8> {
     document.mutated(&mut Random(seed.wrapping_mul(0x1000_0000_01B3) ^ number))
 }
 
-/// What this thread has run for, so that a machine with other work makes no case slow; the clock where the system does
-/// not tell.
+/// CPU time of this thread, so that other load on the machine makes no case slow; wall-clock time where the system does
+/// not report it.
 fn running_time(begun: Instant) -> Duration {
     let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanoseconds = told.split_whitespace().next().and_then(|it| it.parse().ok());
@@ -73,7 +73,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let found = documents.iter().find(|it| it.0.name() == name).ok_or("which format?")?;
         return Ok(std::io::stdout().write_all(&case_of(&found.1, seed, number(3, 0)?))?);
     }
-    // A panic is a find, and told as one.
+    // A panic is a finding, reported like the others.
     std::panic::set_hook(Box::new(|_| {}));
     let mut bench = Bench::new()?;
     let (mut tally, mut finds): (BTreeMap<&str, [u64; 4]>, BTreeMap<String, (u64, u64)>) = Default::default();
@@ -104,7 +104,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         };
         if let Some(what) = find {
             count[3] += 1;
-            // Finds that differ only in numbers are one.
+            // Findings that differ only in numbers are the same.
             let kind: String = what.chars().filter(|it| !it.is_ascii_digit()).take(160).collect();
             let known = finds.entry(format!("{} {kind}", format.name())).or_insert((0, case));
             known.0 += 1;

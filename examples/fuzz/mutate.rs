@@ -1,4 +1,4 @@
-//! Sessions made wrong: a seeded generator, mutations of JSON values by structure, of lines and of bytes.
+//! Damages sessions: a seeded generator, and mutations of JSON values by structure, of lines and of bytes.
 
 use serde_json::{Map, Value, json};
 
@@ -25,13 +25,13 @@ impl Random {
     }
 }
 
-/// A session in pieces: JSON documents, one to a line or only one.
+/// A session in pieces: JSON documents, one per line, or a single one.
 pub struct Document {
     pub records: Vec<Value>,
 }
 
 impl Document {
-    /// A small session made of a larger one: the first records or messages, their texts cut.
+    /// A small session made from a larger one: the first records or messages, with shortened texts.
     pub fn small(text: &str, records: usize) -> Self {
         let mut records: Vec<Value> = match serde_json::from_str(text) {
             Ok(whole) => vec![first_messages(whole, records)],
@@ -41,7 +41,7 @@ impl Document {
         Self { records }
     }
 
-    /// Its bytes as the format has them.
+    /// Its bytes in its format.
     pub fn bytes(&self) -> Vec<u8> {
         self.records.iter().flat_map(|it| format!("{it}\n").into_bytes()).collect()
     }
@@ -53,7 +53,7 @@ impl Document {
             mutate(&mut records, random);
         }
         let mut bytes = Self { records }.bytes();
-        // Now and then what no JSON can hold.
+        // Sometimes, bytes that no JSON can contain.
         if random.below(8) == 0 {
             broken(&mut bytes, random);
         }
@@ -86,7 +86,7 @@ fn shorten(value: &mut Value) {
     }
 }
 
-/// What stands where something else is expected.
+/// An odd value, to put where something else is expected.
 fn odd(random: &mut Random) -> Value {
     let all = [
         json!(null),
@@ -129,7 +129,7 @@ fn mutate(records: &mut Vec<Value>, random: &mut Random) {
     }
 }
 
-/// Any value within one.
+/// A random value inside another.
 fn any(value: &Value, random: &mut Random) -> Value {
     let mut value = value;
     loop {
@@ -145,7 +145,7 @@ fn any(value: &Value, random: &mut Random) -> Value {
     }
 }
 
-/// Changes one place within a value, deep places as often as shallow ones.
+/// Changes one place inside a value, deep places as often as shallow ones.
 fn inside(value: &mut Value, donor: Value, random: &mut Random) {
     let deeper = random.below(5) > 0;
     match value {
@@ -196,7 +196,7 @@ fn object(fields: &mut Map<String, Value>, donor: Value, random: &mut Random) {
             let value = fields.remove(&key).unwrap_or_default();
             fields.insert(format!("{key}_"), value);
         }
-        // Deeper than anybody nests.
+        // Deeper than any real nesting.
         _ => {
             let deep = (0..60).fold(donor, |it, _| json!([it]));
             fields.insert(key, deep);

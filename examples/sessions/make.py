@@ -2,8 +2,8 @@
 """Writes the example sessions: one invented story in every format that Epitome reads. Standard library only.
 
     python3 examples/sessions/make.py              # from the repository's root; the result is the same every time
-    python3 examples/sessions/make.py FILE.jsonl   # only the same story as a long day goes on with it, a full context, as Claude Code
-                                                   # keeps it: docs/report.png shows that one
+    python3 examples/sessions/make.py FILE.jsonl   # only the same story continued over a long day until the context is full, as a
+                                                   # Claude Code session: docs/report.png shows that one
 """
 
 import json

@@ -44,7 +44,7 @@ fn counterfactual_bills() {
         sessions.extend(paths.iter().filter_map(|path| session(agent, path)));
     }
     println!(
-        "| agent | policy | sessions | dollars | against own | cheaper | dearer | most saved | most lost | tokens in | compactions | do not fit |"
+        "| agent | policy | sessions | dollars | against own | cheaper | more expensive | most saved | most lost | tokens in | compactions | do not fit |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
     let agents = ["claude-code", "codex", "opencode", "pi", "gemini", "all"];
@@ -76,7 +76,7 @@ fn counterfactual_bills() {
     }
     let priced: Vec<&Session> = sessions.iter().filter(|it| it.priced).collect();
     println!(
-        "\n| agent | sessions | with prices | requests | reported dollars | modelled | cold requests | their share of the spend |"
+        "\n| agent | sessions | with prices | requests | reported dollars | modeled | cold requests | their share of the spend |"
     );
     println!("|---|---|---|---|---|---|---|---|");
     for agent in agents {
