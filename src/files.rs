@@ -52,7 +52,7 @@ impl Source for File {
         read_exact_at(&self.file, at, buffer).map_err(|error| {
             if error.kind() == io::ErrorKind::UnexpectedEof {
                 let what = format!(
-                    "expected {} bytes at {at}, found fewer: the file was cut while it was read; try again",
+                    "expected {} bytes at {at}, found fewer: the file was truncated while it was read; try again",
                     buffer.len()
                 );
                 return Error::new(ErrorKind::Changed, what).at(&self.name, None);
@@ -257,7 +257,7 @@ pub fn replace_from(path: &Path, len: u64, content: &mut dyn Read) -> Result<()>
         fs::File::open(path).map_err(|it| fail("opening a file to replace it; nothing was changed", it))?;
     let now = || old.metadata().map(|it| it.len()).map_err(|it| fail("asking for the length", it));
     let changed = || {
-        let what = "it was written to meanwhile; nothing was replaced; try again";
+        let what = "it was changed in the meantime; nothing was replaced; try again";
         Error::new(ErrorKind::Changed, what).at_path(path)
     };
     if now()? != len {

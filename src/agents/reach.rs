@@ -55,7 +55,7 @@ pub fn at_rest(live: bool) -> Reach {
 
 /// The error for an agent whose sessions we never write.
 pub fn read_only(title: &str) -> Error {
-    let what = format!("applying: sessions of {title} are only read");
+    let what = format!("applying: {title} sessions are read-only");
     Error::new(ErrorKind::Refused, what).hint(Hint::WriteCopy)
 }
 

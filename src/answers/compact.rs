@@ -24,26 +24,26 @@ pub struct UsageInfo {
 pub struct CostInfo {
     /// Who is asked: `anthropic/claude-…`.
     pub model: String,
-    /// The cheaper form: `own` (a prompt of ours with the conversation in it) or `prefix` (one instruction behind the
-    /// session's own request, which the provider has in its cache).
+    /// The cheaper form: `own` (our own prompt with the conversation in it) or `prefix` (one instruction appended to
+    /// the session's own request, which the provider has cached).
     pub form: String,
-    /// Tokens that this form sends, by our count.
+    /// Input tokens of this form, by our count.
     pub input_tokens: u64,
-    /// Tokens of the summary at most.
+    /// Maximum tokens of the summary.
     pub output_tokens: u64,
-    /// With a prompt of ours; missing where the price is not known.
+    /// Price of the form `own`; absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub own_dollars: Option<f64>,
-    /// Behind the session's own request; missing where that is not known.
+    /// Price of the form `prefix`; absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix_dollars: Option<f64>,
-    /// What was spent, all tries together; missing before.
+    /// What was spent, over all tries; absent before the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spent_dollars: Option<f64>,
     /// Turns after which the smaller context has saved what the summary cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pays_after_turns: Option<u64>,
-    /// The day on which the prices were read, and where.
+    /// Date and source of the prices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prices: Option<String>,
     pub why: String,
@@ -61,15 +61,15 @@ pub struct FactCount {
     pub lost: usize,
 }
 
-/// A fact that is only in the archive.
+/// A fact that the result no longer states.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LostInfo {
     pub class: String,
     /// The fact in one line.
     pub text: String,
-    /// Numbers of the messages that it is in.
+    /// Numbers of the messages that contain it.
     pub messages: Vec<usize>,
-    /// Whether a handle brings one of them back.
+    /// Whether a handle restores one of these messages.
     pub recoverable: bool,
 }
 
@@ -91,7 +91,7 @@ pub struct CompactAnswer {
     /// `compacted`, `planned`, `needs_answer`, `noop` or `rejected`.
     #[schemars(with = "String")]
     pub status: Status,
-    /// The profile's own name for it.
+    /// The profile's own name for the status.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub native_status: String,
     /// Why nothing was done; empty otherwise.
@@ -105,24 +105,24 @@ pub struct CompactAnswer {
     pub summarizer: String,
     /// What a provider's model used.
     pub usage: UsageInfo,
-    /// What a provider's summary costs: predicted with `--dry-run`, else spent.
+    /// Cost of a provider's summary: predicted with `--dry-run`, else spent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<CostInfo>,
-    /// What the next requests cost, as things are and after this.
+    /// Cost of the next requests, without and with this compaction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cost: Option<NextCost>,
     pub session: SessionInfo,
     /// Tokens of the messages before.
     pub tokens_before: u64,
     pub tokens_after: u64,
-    /// Tokens of system prompt and tools, in neither of the two.
+    /// Tokens of system prompt and tools, not included in `tokens_before` and `tokens_after`.
     pub overhead: u64,
     /// How tokens were counted.
     pub method: MethodInfo,
     /// The model's context window, in tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
-    /// Percent of the window that messages, system prompt and tools take before.
+    /// Percent of the window that messages, system prompt and tools took before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub used_percent: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -136,14 +136,14 @@ pub struct CompactAnswer {
     pub pruned: Vec<PrunedInfo>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// The edit, where it was asked for.
+    /// The edit, if it was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replace: Option<ReplaceInfo>,
-    /// All messages, where they were asked for.
+    /// All messages, if they were requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<BTreeMap<String, String>>")]
     pub messages: Option<Vec<serde_json::Value>>,
-    /// The APIs whose rules the result obeys.
+    /// APIs whose rules the result satisfies.
     pub valid_for: Vec<String>,
     /// What became of the facts, by class.
     pub facts: BTreeMap<String, FactCount>,
@@ -153,30 +153,30 @@ pub struct CompactAnswer {
     /// With `lost_too_much`: the facts required by `min_kept` that would be lost.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<LostInfo>,
-    /// With `lost_too_much`: the smallest budget found that keeps what was asked for, in tokens.
+    /// With `lost_too_much`: the smallest budget found that satisfies `min_kept`, in tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget_needed: Option<u64>,
     /// First message that differs from the original.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_changed: Option<usize>,
-    /// Tokens before it: what a provider's cache still serves.
+    /// Tokens before `first_changed`, which a provider's cache still covers.
     pub prefix_tokens: u64,
     /// Handle of the original session, once archived.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handle: Option<String>,
-    /// With `needs_answer`: what the calling agent's model is to write, and in which form.
+    /// With `needs_answer`: the instructions for the summary that the calling agent's model must write.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ask: Option<String>,
     /// File that was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
-    /// What to resume, after it was installed.
+    /// Id of the session to resume; absent if nothing was installed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
     /// One shell command that resumes it, from any directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resume: Option<String>,
-    /// Absent when nothing was installed.
+    /// When the agent starts to use the result; absent if nothing was installed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub takes_effect: Option<TakesEffect>,
     /// Who should do what next.

@@ -14,7 +14,7 @@ pub struct CompareRow {
     pub profile: String,
     /// Whether it would auto-compact now.
     pub due: bool,
-    /// The size of the context from which it would, in tokens.
+    /// Context size at which it would, in tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<u64>,
     /// Why, or why not.
@@ -22,7 +22,7 @@ pub struct CompareRow {
     /// The status of a compaction by it: `planned`, `noop` or `rejected`.
     #[schemars(with = "String")]
     pub status: Status,
-    /// The profile's own name for it.
+    /// The profile's own name for the status.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub native_status: String,
     /// Why nothing would be done; empty otherwise.
@@ -47,9 +47,9 @@ pub struct CompareRow {
     pub recoverable: usize,
     /// Facts that are lost.
     pub lost: usize,
-    /// The same by class.
+    /// Facts by class.
     pub facts: BTreeMap<String, FactCount>,
-    /// The APIs whose rules the result obeys.
+    /// APIs whose rules the result satisfies.
     pub valid_for: Vec<String>,
     /// Milliseconds that it took.
     pub milliseconds: u64,

@@ -5,39 +5,39 @@ use serde::Serialize;
 
 use super::SessionInfo;
 
-/// What the next request costs, as things are and compacted; US dollars, by the price list that `prices` names.
+/// Cost of the next request, without and with a compaction, in US dollars by the price list that `prices` names.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct NextCost {
-    /// Tokens of the next request that the provider has in its cache.
+    /// Tokens of the next request that the provider has cached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached: Option<u64>,
-    /// The other tokens of the next request.
+    /// Tokens of the next request that are not cached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fresh: Option<u64>,
-    /// The next request, without its answer.
+    /// Price of the next request, without its output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_dollars: Option<f64>,
     /// Tokens of the next request after a compaction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
-    /// That request: most of it is written to the cache anew.
+    /// Price of the first request after a compaction, most of which is written to the cache anew.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after_first_dollars: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after_each_dollars: Option<f64>,
-    /// Requests after which a compaction now has paid for itself; absent if it never does.
+    /// Requests after which a compaction now has paid for itself; absent if never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pays_after_requests: Option<u64>,
-    /// The same in turns, by how many requests a turn of this session has.
+    /// The same in turns, at this session's requests per turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pays_after_turns: Option<u64>,
-    /// Until when the cache is likely to be kept; in the past if it has expired. RFC 3339.
+    /// When the cache is likely to expire; in the past if it has. RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warm_until: Option<String>,
-    /// The day on which the prices were read, and where.
+    /// Date and source of the prices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prices: Option<String>,
-    /// In a sentence, or why there is nothing to say.
+    /// A sentence with the numbers, or why there are none.
     pub why: String,
 }
 
@@ -53,7 +53,7 @@ impl NextCost {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
 pub struct Spent {
     pub tokens: u64,
-    /// US dollars; absent where no request has a price.
+    /// US dollars; absent if no request has a price.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dollars: Option<f64>,
 }
@@ -62,7 +62,7 @@ pub struct Spent {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
 pub struct SpentInfo {
     pub requests: usize,
-    /// Of these, those whose price is not known: counted in tokens, not in dollars.
+    /// Requests whose price is unknown, counted in tokens but not in dollars.
     pub unpriced: usize,
     pub total: Spent,
     /// Input tokens not from a cache.
@@ -74,22 +74,22 @@ pub struct SpentInfo {
     pub output: Spent,
 }
 
-/// What requests paid for carrying one kind of content again and again.
+/// What it cost to send one kind of content again with each request.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ContentSpent {
     /// A category of `estimate`'s `by_category`.
     pub category: String,
-    /// Its share of the input of each request, by size.
+    /// Its share of each request's input, by size.
     pub spent: Spent,
 }
 
-/// What was sent before and had to be processed again, because no cache had it.
+/// Input that was sent before and had to be processed again, because it was not cached.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PaidAgain {
     /// `start`, `compaction`, `expired` or `missed`.
     pub cause: String,
     pub requests: usize,
-    /// Tokens, and the dollars they cost more than read from a cache.
+    /// Tokens, and what they cost on top of the price of a cache read.
     pub spent: Spent,
 }
 
@@ -106,7 +106,7 @@ pub struct TurnSpent {
 /// What a compaction before a turn would have saved, up to the end of the session.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct MomentInfo {
-    /// Number of the turn it would have stood before, from 1.
+    /// Number of the turn that the compaction would have preceded, from 1.
     pub turn: usize,
     /// The turn's first words.
     pub prompt: String,
@@ -126,9 +126,9 @@ pub struct MomentInfo {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PriceInfo {
-    /// Its name in the list.
+    /// The model's name in the price list.
     pub model: String,
-    /// The day it was read.
+    /// Date on which the price was read.
     pub date: String,
     pub source: String,
 }
@@ -150,20 +150,20 @@ pub struct CostAnswer {
     pub prices: Vec<PriceInfo>,
     /// Models whose requests are counted in tokens only.
     pub unpriced: Vec<UnpricedInfo>,
-    /// All requests that the session records with their usage.
+    /// All requests whose usage the session records.
     pub spent: SpentInfo,
-    /// Of these, those of side chains.
+    /// Of these, the requests of side chains.
     pub side: SpentInfo,
-    /// The input of the requests since the last compaction by what it carried, the most costly first.
+    /// Input of the requests since the last compaction, by kind of content, most expensive first.
     pub by_content: Vec<ContentSpent>,
-    /// What was paid again, by cause.
+    /// Input that was paid for again, by cause.
     pub paid_again: Vec<PaidAgain>,
     pub turns: usize,
-    /// The ten turns that cost most.
+    /// The ten most expensive turns.
     pub dearest: Vec<TurnSpent>,
     /// Compactions that the agent made.
     pub compactions: usize,
-    /// What a compaction before each turn would have saved or lost, in their order.
+    /// What a compaction before each turn would have saved or lost, in the order of the turns.
     pub moments: Vec<MomentInfo>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<NextCost>,

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::cost::NextCost;
 use super::{MethodInfo, SessionInfo};
 
-/// Tokens by what they are.
+/// Tokens by category.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct CategoryInfo {
     /// Instructions in the system's role, inside or outside the messages, and tool definitions.
@@ -25,7 +25,7 @@ pub struct CategoryInfo {
     pub summary: u64,
 }
 
-/// How many there are.
+/// Number of messages, turns and tool calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct ItemCounts {
     pub messages: usize,
@@ -58,7 +58,7 @@ pub struct Large {
 /// A compaction that was made earlier.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PastInfo {
-    /// Number of the summary among the live messages, if it still is.
+    /// Number of the summary among the live messages, if it is still there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<usize>,
     /// `auto` or `manual`, where known.
@@ -78,7 +78,7 @@ pub struct PastInfo {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TriggerInfo {
     pub due: bool,
-    /// The context size from which it would, in tokens.
+    /// Context size at which it would, in tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<u64>,
     /// Why not; empty when due.
@@ -112,9 +112,9 @@ pub struct Advice {
 /// What `--next` would do to the context.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct NextInfo {
-    /// Tokens of what comes next.
+    /// Tokens of the next prompt.
     pub tokens: u64,
-    /// Whether it fits into what is usable of the window.
+    /// Whether it fits into the usable part of the window.
     pub fits: bool,
 }
 
@@ -129,14 +129,14 @@ pub struct EstimateAnswer {
     pub context: u64,
     /// How the tokens were counted.
     pub method: MethodInfo,
-    /// Tokens by what they are.
+    /// Tokens by category.
     pub by_category: CategoryInfo,
-    /// How many there are.
+    /// Number of messages, turns and tool calls.
     pub counts: ItemCounts,
     /// The model's context window, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
-    /// The part of the window that messages can use: without the room for the answer.
+    /// The part of the window that the context can use: without the room for the output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usable: Option<u64>,
     /// Context as percent of the window.
@@ -154,7 +154,7 @@ pub struct EstimateAnswer {
     /// What `--next` would do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<NextInfo>,
-    /// What the next request costs, and a compaction; absent where costs are switched off.
+    /// Cost of the next request, and of a compaction; absent if costs are switched off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<NextCost>,
     pub warnings: Vec<String>,

@@ -68,7 +68,7 @@ named! {
         /// There was nothing to do.
         #[default]
         Noop = "noop",
-        /// What was made is not good enough, or may not be done.
+        /// The result is not good enough, or the action is not allowed.
         Rejected = "rejected",
     }
 }
@@ -97,12 +97,12 @@ pub struct SessionInfo {
 pub struct MethodInfo {
     /// `reported`, `exact` or `heuristic`.
     pub kind: String,
-    /// The estimator that counts, or fills in where nothing was reported.
+    /// The estimator that counted what the provider did not report.
     pub estimator: String,
     /// Message whose reported usage anchors the count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub anchor: Option<usize>,
-    /// Plus or minus, in percent.
+    /// Margin of error, plus or minus, in percent.
     pub margin_percent: f64,
 }
 
@@ -134,7 +134,7 @@ impl Next {
     }
 }
 
-/// When the agent's context is what was written.
+/// When the agent starts to use what was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]

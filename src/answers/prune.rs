@@ -14,11 +14,11 @@ pub struct PrunedInfo {
     pub tool: String,
     /// Tokens of the original.
     pub tokens_before: u64,
-    /// Tokens of what takes its place.
+    /// Tokens of the replacement text.
     pub tokens_after: u64,
-    /// What takes its place.
+    /// The replacement text.
     pub text: String,
-    /// Where the original is.
+    /// Handle of the archived original.
     pub handle: String,
 }
 
@@ -41,10 +41,9 @@ pub struct PruneAnswer {
     /// First message that differs from the original.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_changed: Option<usize>,
-    /// Tokens before it: what a provider's cache still serves.
+    /// Tokens before `first_changed`, which a provider's cache still covers.
     pub prefix_tokens: u64,
-    /// Requests after which what the smaller context saves has paid for the cache that is lost; absent if never, or where
-    /// that is not known.
+    /// Requests after which the smaller context has saved what the lost cache costs; absent if never or unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pays_after_requests: Option<u64>,
     /// Handle of the original session, once archived.
@@ -53,13 +52,13 @@ pub struct PruneAnswer {
     /// File that was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
-    /// What to resume, after it was installed.
+    /// Id of the session to resume; absent if nothing was installed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
     /// One shell command that resumes it, from any directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resume: Option<String>,
-    /// Absent when nothing was installed.
+    /// When the agent starts to use the result; absent if nothing was installed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub takes_effect: Option<TakesEffect>,
     /// Who should do what next.

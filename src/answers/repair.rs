@@ -22,14 +22,14 @@ pub enum RepairStatus {
 pub struct RepairAnswer {
     pub session: SessionInfo,
     pub status: RepairStatus,
-    /// In the order of the file; of each kind the first hundred.
+    /// In file order; at most the first hundred of each kind.
     pub findings: Vec<FindingInfo>,
     /// How often each kind was found.
     pub counts: BTreeMap<String, u64>,
-    /// Messages that the agent sends, without damage; absent for a session of more than 64 MB, which is not read as a whole.
+    /// Messages of the repaired session; absent for sessions of more than 64 MB, which are not read as a whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages: Option<usize>,
-    /// What is not understood all the same, or breaks a rule of the agent's API.
+    /// Problems that remain: what is still not understood, or breaks a rule of the agent's API.
     pub left: Vec<String>,
     /// Handle of the archived original.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,7 +55,7 @@ pub struct FindingInfo {
     pub line: u64,
     /// What was found there.
     pub detail: String,
-    /// What the agent or its API makes of it.
+    /// How the agent or its API reacts to it.
     pub why: String,
     pub mend: String,
 }

@@ -19,7 +19,7 @@ pub enum RestoreStatus {
 pub struct RestoreAnswer {
     /// The compaction that was undone.
     pub handle: String,
-    /// `restored`, or `unchanged` where the session is as it was already.
+    /// `restored`, or `unchanged` if the session was already restored.
     #[schemars(with = "String")]
     pub status: RestoreStatus,
     pub session_id: String,

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::SessionInfo;
 use super::compact::{FactCount, LostInfo};
 
-/// A statement of the compacted messages that the original does not bear out.
+/// A statement of the compacted messages that the original does not support.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DoubtInfo {
     /// What kind of statement: `contradiction`, or what is claimed without support.
@@ -33,16 +33,16 @@ pub struct ToldCount {
     pub right: usize,
 }
 
-/// What compacted messages state as true now.
+/// What compacted messages state as currently true.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TruthInfo {
-    /// Steps stated as open; wrong where the original's plan has them done at its end.
+    /// Steps stated as open; wrong if the original's plan ends with them done.
     pub open: ToldCount,
-    /// Commands stated with their outcome, of those whose exit code was reported.
+    /// Commands stated with their outcome; only commands whose exit code was reported count.
     pub outcomes: ToldCount,
-    /// Lines under a heading for rules; right where they are the user's own words.
+    /// Lines under a heading for rules; right if they are the user's own words.
     pub rules: ToldCount,
-    /// The lines that are not right.
+    /// The wrong lines.
     pub wrong: Vec<String>,
 }
 
@@ -57,15 +57,15 @@ pub struct ScoreAnswer {
     /// Weighted share of the facts that is kept, 0 to 1; absent when nothing was evicted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<f64>,
-    /// The same, with half a point for what a handle brings back.
+    /// Like `kept`, but a recoverable fact counts half.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept_or_recoverable: Option<f64>,
     /// `kept`, less the share of facts that are contradicted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept_less_contradicted: Option<f64>,
-    /// What became of the facts before the verbatim end, by class.
+    /// What became of the facts before the verbatim tail, by class.
     pub facts: BTreeMap<String, FactCount>,
-    /// Last request and open question; here being in the verbatim end counts.
+    /// Last request and open question; these also count as kept in the verbatim tail.
     pub last_request: FactCount,
     /// Tokens of the original's messages.
     pub tokens_before: u64,
@@ -75,15 +75,15 @@ pub struct ScoreAnswer {
     pub messages_before: usize,
     /// Messages of the compacted session.
     pub messages_after: usize,
-    /// Messages of the verbatim end that both have.
+    /// Messages of the verbatim tail, which both sessions have.
     pub messages_tail: usize,
-    /// Facts that are only in the archive.
+    /// Facts that the compacted messages no longer state.
     pub lost: Vec<LostInfo>,
-    /// What is asserted against the original.
+    /// Statements that contradict the original.
     pub contradictions: Vec<DoubtInfo>,
-    /// What is asserted without support in the original.
+    /// Statements without support in the original.
     pub unsupported: Vec<DoubtInfo>,
-    /// What the compacted messages state as true now, and how much of it is.
+    /// What the compacted messages state as currently true, and how much of it is.
     pub truth: TruthInfo,
     /// The API whose rules the compacted messages were checked against.
     pub api: String,
@@ -91,11 +91,11 @@ pub struct ScoreAnswer {
     pub invalid: Vec<BrokenInfo>,
 }
 
-/// What of a session's own later needs each way to compact would have kept.
+/// How much of what the agent used later each way to compact would have kept.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct HindsightAnswer {
     pub session: SessionInfo,
-    /// At 60 % of the messages, and at each compaction of the agent's own; none where nothing was used later.
+    /// At 60 % of the messages, and at each of the agent's own compactions; empty if nothing was used later.
     pub cuts: Vec<HindsightCut>,
 }
 
@@ -108,16 +108,16 @@ pub struct HindsightCut {
     pub messages: usize,
     /// Their tokens.
     pub tokens: u64,
-    /// Things that stood before the cut and were used after it without being shown again.
+    /// Things from before the cut that were used after it without being shown again.
     pub used: usize,
     pub ways: Vec<HindsightWay>,
 }
 
-/// What one way keeps of what was used later.
+/// How much of what was used later one way to compact keeps.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct HindsightWay {
     pub way: String,
-    /// What was asked for: `5 %`, `own size`.
+    /// Requested size: `5 %`, `own size`.
     pub size: String,
     /// Tokens of the result.
     pub tokens: u64,
@@ -126,7 +126,7 @@ pub struct HindsightWay {
     pub kept: Option<f64>,
     /// The same by kind: paths, commands, symbols, values, errors.
     pub kinds: BTreeMap<String, HindsightKind>,
-    /// What is not there.
+    /// What was used later and is not kept.
     pub missing: Vec<String>,
 }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::SessionInfo;
 
-/// A stretch of messages and what becomes of it.
+/// A range of messages and what becomes of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RangeInfo {
     pub from: usize,
@@ -44,7 +44,7 @@ pub struct Alternative {
 pub struct SplitAnswer {
     pub session: SessionInfo,
     pub profile: String,
-    /// Messages before the cut: 0 nothing, all everything; absent where there is no place.
+    /// Messages before the cut: with 0 nothing is compacted, with all of them everything; absent if there is no place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub split: Option<usize>,
     /// The native id of the first kept message.
@@ -52,7 +52,7 @@ pub struct SplitAnswer {
     pub split_id: Option<String>,
     /// All messages by what becomes of them.
     pub ranges: Vec<RangeInfo>,
-    /// What would be summarised or left out.
+    /// What would be summarized or dropped.
     pub compacted: Side,
     pub kept: Side,
     /// `prompt`, `unit`, `end` or `none`.

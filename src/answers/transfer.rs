@@ -27,14 +27,14 @@ pub struct PushAnswer {
 pub struct KeepAnswer {
     /// Sessions that were archived.
     pub kept: usize,
-    /// Sessions that are in the archive as they are.
+    /// Sessions that are already in the archive, unchanged.
     pub unchanged: usize,
     /// Bytes of those that were archived.
     pub bytes: u64,
     /// Archived sessions deleted because of `max-age` or `max-bytes`: id, handle and directory of each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub let_go: Vec<String>,
-    /// Sessions that could not be, and why.
+    /// Sessions that could not be archived, and why.
     pub failed: Vec<String>,
 }
 
@@ -42,7 +42,7 @@ pub struct KeepAnswer {
 #[cfg(feature = "parquet")]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TablesAnswer {
-    /// The folder that they lie in.
+    /// The folder that contains them.
     pub output: String,
     /// Rows of each table.
     pub sessions: u64,
@@ -60,11 +60,11 @@ pub struct ExportAnswer {
     pub output: String,
     /// Bytes of the file that was written.
     pub bytes: u64,
-    /// The session's file, and those that belong to it.
+    /// Number of files: the session's own, and those that belong to it.
     pub files: usize,
     /// Compactions of it in the archive.
     pub compactions: usize,
-    /// How many originals the compactions took.
+    /// Originals that these compactions replaced.
     pub originals: usize,
 }
 
@@ -74,11 +74,11 @@ pub struct ImportAnswer {
     pub agent: String,
     pub session_id: String,
     pub output: String,
-    /// Where the session goes on.
+    /// Directory in which the session continues.
     pub directory: String,
-    /// Fields of its records that name another directory now.
+    /// Number of fields in its records whose directory was changed.
     pub directories_changed: u64,
-    /// Originals that came with it into the archive.
+    /// Originals that were imported into the archive with it.
     pub originals: usize,
     /// One shell command that resumes it, from any directory.
     pub resume: String,
@@ -94,7 +94,7 @@ pub struct HandoffAnswer {
     pub brief: String,
     /// Its tokens (o200k).
     pub tokens: u64,
-    /// What to resume, where a session was made.
+    /// Id of the session to resume, if one was created.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

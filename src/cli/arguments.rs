@@ -29,23 +29,23 @@ use super::transfer::carry::{ExportArgs, ImportArgs};
 use super::transfer::handoff::HandoffArgs;
 use history::error::{Error, ErrorKind, Result};
 
-/// Compacts the sessions of coding agents without losing what matters.
+/// Compact coding-agent sessions without losing what matters.
 #[derive(Debug, Parser)]
 #[command(name = "epitome", version, about, disable_help_subcommand = true, max_term_width = 100)]
 pub struct Arguments {
     /// Without a command: the sessions of this directory and the one command worth running
     #[command(subcommand)]
     pub command: Option<Command>,
-    /// One JSON document on stdout
+    /// Print one JSON document to stdout
     #[arg(long, global = true)]
     pub json: bool,
-    /// More on stderr (-vv: much more)
+    /// Log more to stderr (-vv: even more)
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
     /// Less output
     #[arg(short, long, global = true)]
     pub quiet: bool,
-    /// Folder for the archive and memories, instead of the configured one; for a team, postgres://HOST/DATABASE
+    /// Folder of the archive and memories, overriding the configuration; for a team, postgres://HOST/DATABASE
     #[arg(long, global = true, value_name = "FOLDER")]
     pub(super) store: Option<PathBuf>,
     /// Pretend the current time is this (RFC 3339), for reproducible plans
@@ -122,41 +122,41 @@ impl Arguments {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Compact a session; without --out or --apply a preview that changes nothing
+    /// Compact a session; without --out or --apply, only preview the result
     Compact(CompactArgs),
-    /// Apply a preview, by the handle that it printed
+    /// Apply a preview by the handle it printed
     Apply(ApplyArgs),
-    /// Take back the last --apply in this directory; later turns stay
+    /// Undo the last --apply in this directory; later turns are kept
     Undo(UndoArgs),
-    /// How full the context is, what fills it, and whether this is a good moment to compact
+    /// Show how full the context is, what fills it, and whether now is a good moment to compact
     Estimate(EstimateArgs),
-    /// What a session cost, where the money went, and what compacting earlier would have saved or lost
+    /// Show what a session cost, where the money went, and what compacting earlier would have saved or lost
     Cost(Common),
-    /// All sessions found: how full they are, and the compactions made of each
+    /// List all sessions found: how full they are, and the compactions made of each
     Sessions(SessionsArgs),
     /// Clear or shorten old tool outputs
     Prune(PruneArgs),
     /// Search or read the archive and memories
     Recall(RecallArgs),
-    /// Find the damage in a session that its agent cannot resume, and repair only that
+    /// Repair a session that its agent cannot resume, changing only what is damaged
     Repair(RepairArgs),
-    /// Get the original of a compaction, message or output, byte for byte
+    /// Restore the original of a compaction, message or tool output, byte for byte
     Restore(RestoreArgs),
-    /// Register with an agent: compactor, MCP server and hooks
+    /// Register Epitome with an agent: as its compactor, MCP server and hooks
     Install(InstallArgs),
-    /// Remove what `install` added, byte for byte
+    /// Remove exactly what `install` added
     Uninstall(UninstallArgs),
-    /// Check configuration, agents, other compactors and the archive; or one session
+    /// Check the configuration, agents, other compactors and the archive, or one session
     Doctor(DoctorArgs),
     /// Run the MCP server
     Serve(ServeArgs),
-    /// Where a profile would cut, and why
+    /// Show where a profile would cut, and why
     Split(SplitArgs),
-    /// All profiles on one session, side by side, as offline imitations of those systems
+    /// Run all profiles on one session, side by side, as offline imitations of those systems
     Compare(Common),
-    /// What survived a compaction, by class; or a scorecard of all profiles
+    /// Score what survived a compaction, by class of fact, or write a scorecard of all profiles
     Score(ScoreArgs),
-    /// One HTML page: the context over time, what a compaction cuts, keeps and loses
+    /// Write one HTML page: the context over time, and what a compaction cuts, keeps and loses
     Report(ReportArgs),
     /// Write a brief for a goal, ready as the first prompt of a new session
     Handoff(HandoffArgs),
@@ -164,26 +164,26 @@ pub enum Command {
     Export(ExportArgs),
     /// Import an exported session, or a session file from elsewhere, so that its agent can resume it
     Import(ImportArgs),
-    /// Send archived sessions to the server that `vault.url` names in epitome.toml
+    /// Send archived sessions to the team server that `vault.url` in config.toml names
     Push(PushArgs),
     /// List, add, search or forget memories
     Memory(MemoryArgs),
-    /// The profiles as a table, or one as TOML
+    /// List the profiles, or print one as TOML
     Profiles(ProfilesArgs),
     /// Report when a session passes a profile's threshold
     Watch(WatchArgs),
     /// Print a status line for Claude Code, from its JSON on standard input
     Statusline,
-    /// What the agents' hooks call; reads the agent's JSON
+    /// Handle an agent's hook event, read as JSON from standard input
     #[command(hide = true)]
     Hook,
-    /// Compacts for an agent that is running; reads its event
+    /// Compact for a running agent, by its event on standard input
     #[command(hide = true)]
     Seat(SeatArgs),
-    /// JSON Schema of a command's --json
+    /// Print the JSON Schema of a command's --json output
     #[command(hide = true)]
     Schema(SchemaArgs),
-    /// Completions for a shell, to be sourced
+    /// Print a completion script for a shell, to be sourced
     #[command(hide = true)]
     Completions(CompletionsArgs),
     /// Print the manual page (roff)

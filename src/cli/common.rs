@@ -16,7 +16,7 @@ use sessions::Format;
 pub struct Common {
     /// A session file, a session id, a handle, `current`, `latest`, or `-` for standard input
     pub session: Option<String>,
-    /// How to compact: a profile's name or a .toml file
+    /// Profile to compact by: a name or a .toml file [default: as configured, else epitome]
     #[arg(long, value_name = "NAME|FILE")]
     pub profile: Option<String>,
     #[command(flatten)]

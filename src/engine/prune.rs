@@ -137,8 +137,8 @@ fn lost_cache(cost: &NextCost) -> Option<String> {
         (cost.next_dollars?, cost.after_first_dollars?, cost.prices.as_deref()?.get(..10)?);
     let when = match cost.pays_after_requests {
         Some(it) if it <= SOON_PAID => return None,
-        Some(it) => format!("that is paid back after {it} requests"),
-        None => "that is never paid back".to_owned(),
+        Some(it) => format!("which is recouped after {it} requests"),
+        None => "which is never recouped".to_owned(),
     };
     Some(format!(
         "the provider's cache is lost from the first cleared output on: the next request costs ${first:.4} instead of ${next:.4}, \

@@ -77,7 +77,7 @@ pub fn repair(
         (None, true) => RepairStatus::Sound,
         (None, false) => RepairStatus::Damaged,
     };
-    let next = written.resume.as_ref().map(|it| Next::user(format!("Go on with: {it}")));
+    let next = written.resume.as_ref().map(|it| Next::user(format!("Resume with: {it}")));
     Ok(RepairAnswer {
         session: session_info(&opened),
         status,
@@ -225,7 +225,7 @@ pub(crate) fn left_behind(opened: &Opened) -> Result<Option<String>> {
         found.counts.iter().map(|(damage, count)| format!("{count} {}", damage.name())).collect();
     Ok((!kinds.is_empty()).then(|| {
         format!(
-            "the session was damaged ({}); what is compacted is mended, `epitome repair` mends the rest",
+            "the session was damaged ({}); the compacted part is repaired, `epitome repair` repairs the rest",
             kinds.join(", ")
         )
     }))

@@ -47,7 +47,7 @@ impl BodyBudget {
         let kib = declared.unwrap_or(LARGEST).div_ceil(1024).max(1);
         let permit = self.0.clone().acquire_many_owned(u32::try_from(kib).unwrap_or(u32::MAX));
         let Ok(Ok(mut permit)) = timeout(ROOM, permit).await else {
-            tracing::warn!("no room for a request of {} KiB: passed on unread", kib);
+            tracing::warn!("no room for a request of {} KiB: forwarded unread", kib);
             return Gathered::Streamed(body);
         };
         let until = Instant::now() + ARRIVAL;

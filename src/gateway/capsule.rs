@@ -70,8 +70,8 @@ impl CapsuleKey {
     /// [`ErrorKind::Refused`] if this key did not sign it for this owner.
     pub fn open_capsule(&self, owner: &str, capsule: &str) -> Result<String> {
         let refused = || {
-            let what = "a compaction item of this session was not made here for you, so it cannot be opened; resume a \
-                        session of your own, or undo the compaction (epitome restore)";
+            let what = "a compaction item of this session was not made by this gateway for you, so it cannot be \
+                        opened; resume a session of your own, or undo the compaction (epitome restore)";
             Error::new(ErrorKind::Refused, what)
         };
         let parts: Vec<&str> = capsule.strip_prefix(MARK).ok_or_else(refused)?.split('.').collect();

@@ -151,17 +151,21 @@ impl Gateway {
             return answer;
         }
         let mut refused =
-            answer::error(StatusCode::UPGRADE_REQUIRED, "upgrade_refused", "only HTTP is spoken here");
+            answer::error(StatusCode::UPGRADE_REQUIRED, "upgrade_refused", "this server supports only HTTP");
         refused.headers_mut().insert(UPGRADE, HeaderValue::from_static("HTTP/1.1"));
         refused
     }
 
     async fn pass(&self, caller: &GatewayCaller, request: Request<Body>) -> Response<Body> {
         let Some(upstream) = &self.upstream else {
-            return answer::error(StatusCode::NOT_FOUND, "not_found", "nothing is served here (--upstream)");
+            return answer::error(
+                StatusCode::NOT_FOUND,
+                "not_found",
+                "nothing is served at this path without --upstream",
+            );
         };
         if caller.own_token {
-            let what = "this request would be passed on, with a token of ours in Authorization; send it as \
+            let what = "this request would be forwarded with an Epitome token in Authorization; send that token as \
                         X-Epitome-Token, and the provider's in Authorization";
             return answer::error(StatusCode::FORBIDDEN, "invalid_request_error", what);
         }
@@ -190,7 +194,7 @@ impl Gateway {
             it.inspect(&owner, endpoint, coding, &bytes)
         });
         seen.await.unwrap_or_else(|error| {
-            tracing::error!("looking into a request: {error}; passed on");
+            tracing::error!("reading a request: {error}; forwarded unchanged");
             Ok(None)
         })
     }

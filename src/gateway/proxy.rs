@@ -69,7 +69,9 @@ impl Upstream {
         let prefix =
             parts.path_and_query.as_ref().map_or("", PathAndQuery::path).trim_end_matches('/').to_owned();
         if prefix.ends_with("/v1") {
-            return Err(wrong("one that ends in /v1, which the clients' paths begin with; leave it out"));
+            return Err(wrong(
+                "one that ends in /v1; leave that out, since the clients' paths begin with it",
+            ));
         }
         crate::llm::http::use_ring();
         let mut tls = if scheme == Scheme::HTTPS {
@@ -110,7 +112,7 @@ impl Upstream {
             .path_and_query(format!("{}{path}", self.prefix))
             .build();
         let Ok(uri) = uri else {
-            let what = "this path cannot be passed on";
+            let what = "this path cannot be forwarded";
             return answer::error(StatusCode::BAD_REQUEST, "invalid_request_error", what);
         };
         *request.uri_mut() = uri;
@@ -127,7 +129,7 @@ impl Upstream {
             }
             Err(error) => {
                 let what = format!("cannot reach {}: {}{}", self.authority, chain(&error), advice(&error));
-                tracing::warn!("passing a request on: {what}");
+                tracing::warn!("forwarding a request: {what}");
                 answer::error(StatusCode::BAD_GATEWAY, "upstream_unreachable", &what)
             }
         }
@@ -156,9 +158,9 @@ fn advice(error: &(dyn std::error::Error + 'static)) -> &'static str {
         causes.any(|it| it.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse));
     let text = chain(error);
     if other_protocol || text.contains("NoApplicationProtocol") {
-        "; the gateway speaks HTTP/1.1 to a provider, and this one answers in something else (HTTP/2 alone is not supported)"
+        "; the gateway uses HTTP/1.1, and this provider answers in another protocol (HTTP/2 is not supported)"
     } else if text.contains("invalid peer certificate") {
-        "; if the certificate is right, let SSL_CERT_FILE name the file of its authority when the gateway starts"
+        "; if the certificate is valid, start the gateway with SSL_CERT_FILE set to the file of its authority"
     } else {
         ""
     }

@@ -250,7 +250,7 @@ impl Http {
     }
 
     fn silent(&self) -> Failure {
-        Failure::new(FailureCause::Slow, format!("nothing came for {}", seconds(self.limits.idle)))
+        Failure::new(FailureCause::Slow, format!("nothing was received for {}", seconds(self.limits.idle)))
     }
 }
 
@@ -261,7 +261,7 @@ fn seconds(time: Duration) -> String {
 fn cut(draft: &PartialReply, how: &str) -> Failure {
     Failure::new(
         FailureCause::Garbled,
-        format!("an answer that breaks off after {} characters: {how}", draft.reply.text.chars().count()),
+        format!("an answer that is cut off after {} characters: {how}", draft.reply.text.chars().count()),
     )
 }
 
@@ -298,7 +298,7 @@ fn read_event(endpoint: &Endpoint, draft: &mut PartialReply, data: &[u8]) -> Res
     }
     let value: Value = serde_json::from_slice(data).map_err(|_| {
         let start = String::from_utf8_lossy(&data[..data.len().min(80)]);
-        Failure::new(FailureCause::Garbled, format!("an event that is no JSON: {:?}", shown(&start)))
+        Failure::new(FailureCause::Garbled, format!("an event that is not JSON: {:?}", shown(&start)))
     })?;
     endpoint.event(draft, &value)
 }
@@ -308,7 +308,7 @@ fn read_whole(endpoint: &Endpoint, draft: &mut PartialReply, body: &[u8]) -> Res
     match serde_json::from_slice(body) {
         Ok(Value::Array(all)) => all.iter().try_for_each(|it| endpoint.event(draft, it)),
         Ok(one) => endpoint.event(draft, &one),
-        Err(_) => Err(cut(draft, "the JSON breaks off")),
+        Err(_) => Err(cut(draft, "the JSON is cut off")),
     }
 }
 

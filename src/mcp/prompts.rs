@@ -44,12 +44,13 @@ const OWN: [Own; 3] = [
     },
     Own {
         name: "handoff",
-        about: "Write the first prompt of a new session that goes on with a goal",
-        argument: Some(("goal", "What the new session is to do", true)),
-        with: "I want to go on in a new session with this goal: {}. Call summarize_history with that goal as `focus` and give \
-               me its summary, preceded by the goal, as one text that I can paste as the first prompt of the new session.",
-        without: "I want to go on in a new session. Call summarize_history and give me its summary as one text that I can \
-                  paste as the first prompt of the new session.",
+        about: "Write the first prompt of a new session with a goal",
+        argument: Some(("goal", "What the new session should do", true)),
+        with: "I want to continue in a new session with this goal: {}. Call summarize_history with that goal as \
+               `focus` and give me its summary, preceded by the goal, as one text that I can paste as the first \
+               prompt of the new session.",
+        without: "I want to continue in a new session. Call summarize_history and give me its summary as one text \
+                  that I can paste as the first prompt of the new session.",
     },
     Own {
         name: "context",
@@ -95,7 +96,7 @@ pub(super) fn list(folder: &Path) -> Vec<Prompt> {
     let own =
         OWN.iter().map(|it| Prompt::new(it.name, Some(it.about), it.argument.map(|it| vec![argument(it)])));
     let asked = profile_prompts().into_iter().map(|it| {
-        let about = format!("Have the model write a summary, asked as {} asks", it.profile);
+        let about = format!("Have the model write a summary, with the prompt of {}", it.profile);
         Prompt::new(it.name, Some(about), Some(vec![argument((FOCUS.0, FOCUS.1, false))]))
     });
     let user = user_files(folder).into_iter().map(|(name, file)| {
@@ -149,7 +150,7 @@ pub(super) fn get(
         });
     }
     if let Some(it) = profile_prompts().into_iter().find(|it| it.name == name) {
-        let focus = given(FOCUS.0).map(|it| format!("\n\nLook above all at: {it}")).unwrap_or_default();
+        let focus = given(FOCUS.0).map(|it| format!("\n\nFocus above all on: {it}")).unwrap_or_default();
         return Some(Ok(message(it.text + &focus)));
     }
     let (_, file) = user_files(folder).into_iter().find(|(it, _)| it == name)?;

@@ -28,7 +28,7 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
             "The original of a compaction, message or tool output",
             "text/plain",
         ),
-        template("profile/{profile}", "profile", "A way to compact, as TOML", "application/toml"),
+        template("profile/{profile}", "profile", "A profile (how to compact), as TOML", "application/toml"),
         template("session/{id}", "session", "How full a session is and what fills it", "application/json"),
         template("snapshot/{handle}", "snapshot", "The summary of a compaction", "text/markdown"),
     ]
@@ -38,7 +38,7 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
 pub(super) fn list(state: &ServerState, caller: &Caller) -> Vec<Resource> {
     let mut out = vec![
         Resource::new(format!("{SCHEME}profiles"), "profiles")
-            .with_description("The ways to compact that are built in")
+            .with_description("The built-in profiles")
             .with_mime_type("application/json"),
     ];
     let Ok(engine) = state.engine(caller) else { return out };
@@ -82,7 +82,7 @@ pub(super) fn read(state: &ServerState, caller: &Caller, uri: &str) -> Result<Re
                 let text = it.get("text").and_then(|it| it.as_str()).unwrap_or_default();
                 let more = it.get("next").and_then(|it| it.as_str());
                 let more = more.map(|it| {
-                    format!("\n[… goes on: recall {{\"handle\": \"{handle}\", \"range\": \"{it}\"}}]")
+                    format!("\n[… continues: recall {{\"handle\": \"{handle}\", \"range\": \"{it}\"}}]")
                 });
                 (format!("{text}{}", more.unwrap_or_default()), "text/plain")
             })

@@ -237,7 +237,7 @@ fn guarded<T>(job: impl FnOnce() -> Result<T>) -> Result<T> {
 
 fn broken() -> Error {
     let what =
-        "this call ran into a bug of epitome; others still work. Please report it with the server's log";
+        "this call ran into a bug in Epitome; others still work. Please report it with the server's log";
     Error::new(ErrorKind::Bug, what)
 }
 
@@ -263,7 +263,7 @@ pub(super) fn no_cursor(request: Page) -> Reply<()> {
     match request.and_then(|it| it.cursor) {
         None => Ok(()),
         Some(cursor) => Err(ErrorData::invalid_params(
-            format!("expected no cursor: lists come whole; found {cursor:?}"),
+            format!("expected no cursor, since lists have one page, found {cursor:?}"),
             None,
         )),
     }
@@ -444,7 +444,7 @@ mod tests {
         let result = serde_json::to_value(result(answer, Error::full)).unwrap();
         assert_eq!(result["isError"], true);
         let said = result["content"][0]["text"].as_str().unwrap();
-        assert!(said.contains("bug of epitome") && !said.contains("a bug\""), "{said}");
+        assert!(said.contains("bug in Epitome") && !said.contains("a bug\""), "{said}");
         assert!(result.get("structuredContent").is_none());
     }
 }

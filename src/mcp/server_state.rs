@@ -177,7 +177,7 @@ fn make_private(folder: &Path) -> Result<()> {
 }
 
 /// The error for `current` and `latest` on a server that cannot see the caller's machine.
-const ELSEWHERE: &str = "this server runs apart from your agent and cannot see its sessions. Pass `messages`, or store a \
+const ELSEWHERE: &str = "this server runs remotely and cannot see your agent's sessions. Pass `messages`, or store a \
 history with PUT /sessions (same token) and pass the handle it returns as `session`. To work on live sessions, install \
 locally: epitome install claude-code (or codex, gemini-cli, opencode)";
 

@@ -192,7 +192,7 @@ impl Page {
                 box_of(out, big, small, bars(used(before), used(then)));
             }
             None => {
-                box_of(out, "?".into(), "the model's window is not known".into(), String::new());
+                box_of(out, "?".into(), "the model's window is unknown".into(), String::new());
             }
         }
         out.push_str("</section>\n");

@@ -66,7 +66,7 @@ pub struct AuditEntry {
 
 /// Adds an entry; the owner's oldest are deleted.
 pub(super) fn put(connection: &mut Connection, entry: &AuditEntry) -> Result<()> {
-    let (doing, owner) = ("noting in the audit log", entry.owner.as_str());
+    let (doing, owner) = ("writing to the audit log", entry.owner.as_str());
     let transaction = write(connection, owner, doing)?;
     let sql = "INSERT INTO audit (owner, at, verb, face, agent, project, session, handle)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";

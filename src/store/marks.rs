@@ -68,24 +68,25 @@ impl Store {
         let item = item(connection, scope, handle)?;
         let sql = "SELECT state, size, expires FROM ask WHERE item = ?1";
         let found: Option<(Vec<u8>, i64, i64)> =
-            connection.query_optional("reading an ask", sql, [item.id], |row| {
+            connection.query_optional("reading a summary request", sql, [item.id], |row| {
                 Ok((row.get(0)?, row.get(1)?, row.get(2)?))
             })?;
         let Some((packed, size, expires)) = found else {
-            let found = format!("expected the handle of an ask, found that of a {}", item.sort);
-            return Err(Error::new(ErrorKind::Arguments, format!("answering {}: {found}", item.handle)));
+            let found =
+                format!("expected the handle of a preview or summary request, found that of a {}", item.sort);
+            return Err(Error::new(ErrorKind::Arguments, format!("using {}: {found}", item.handle)));
         };
         if expires <= at {
             let what = format!(
-                "answering {}: expected an ask of the last 24 hours, found one that expired; ask again \
-                 without handle and answer",
+                "using {}: expected a preview or summary request of the last 24 hours, found an expired one; \
+                 start over",
                 item.handle
             );
             return Err(Error::new(ErrorKind::Refused, what));
         }
         let state = usize::try_from(size).ok().and_then(|size| zstd::bulk::decompress(&packed, size).ok());
         state.and_then(|it| String::from_utf8(it).ok()).ok_or_else(|| {
-            let what = format!("answering {}: expected its state, found it corrupted", item.handle);
+            let what = format!("using {}: expected its state, found it corrupted", item.handle);
             Error::new(ErrorKind::Store, what)
         })
     }
@@ -120,7 +121,7 @@ pub(super) fn marked(connection: &Connection, scope: &Scope, name: &str) -> Resu
 }
 
 pub(super) fn put_ask(connection: &mut Connection, scope: &Scope, state: &str, at: i64) -> Result<Handle> {
-    let doing = "keeping an ask";
+    let doing = "storing a summary request";
     let transaction = write(connection, &scope.owner, doing)?;
     let new = NewItem {
         scope,

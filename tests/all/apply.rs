@@ -443,7 +443,7 @@ fn what_may_not_be_applied_to_is_refused() {
     // Outside the agent's folder.
     let outside = there.path().join("rollout.jsonl");
     fs::write(&outside, &bytes).unwrap();
-    refused(there.path(), &outside.display().to_string(), "would not find it there");
+    refused(there.path(), &outside.display().to_string(), "would not find the session there");
     // Plain messages.
     let plain = there.path().join("messages.json");
     fs::write(&plain, example("anthropic.json")).unwrap();
@@ -458,13 +458,13 @@ fn what_may_not_be_applied_to_is_refused() {
         fs::remove_file(&link).unwrap();
         // Not to be written.
         fs::set_permissions(&there.file, fs::Permissions::from_mode(0o444)).unwrap();
-        refused(there.path(), &there.session, "may not be written");
+        refused(there.path(), &there.session, "is not writable");
         fs::set_permissions(&there.file, fs::Permissions::from_mode(0o640)).unwrap();
     }
     // Nothing kept, nothing replaced.
     let output =
         command(there.path(), &apply(&there.session)).env("EPITOME_PERSISTENCE", "none").output().unwrap();
-    assert!(String::from_utf8_lossy(&output.stderr).contains("nothing is archived"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("archiving is switched off"));
     // Running: a new thread, and the old file as it was.
     let first: Value = serde_json::from_slice(bytes.split(|it| *it == b'\n').next().unwrap()).unwrap();
     let locks = there.path().join(".codex/thread-writer-locks");

@@ -96,7 +96,7 @@ fn a_session_replaced_meanwhile_is_not_overwritten() {
         let output = command(there.path(), &arguments).env("EDITOR", editor).output().unwrap();
         let said = said(&output);
         assert!(
-            !output.status.success() && said.contains("not what it was when it was read"),
+            !output.status.success() && said.contains("has changed since it was read"),
             "{agent}: {said}"
         );
         assert_eq!(fs::read_to_string(&there.file).unwrap(), half, "{agent}");
@@ -148,7 +148,7 @@ fn several_that_could_be_meant_are_listed() {
     let mut all = command(there.path(), &apply("current"));
     let output = all.env("CLAUDECODE", "1").output().unwrap();
     let said = said(&output);
-    assert!(!output.status.success() && said.contains("several sessions could be meant"), "{said}");
+    assert!(!output.status.success() && said.contains("several sessions match"), "{said}");
     // With id, last change and what the user said first.
     for name in names {
         let line = said.lines().find(|it| it.contains(name)).unwrap();
@@ -318,7 +318,7 @@ fn doubled_outputs_of_one_call_are_mended() {
             let words = ["compact", file, "--profile", profile, "--out", out_name, "--json"];
             let done = answer(&epitome(folder.path(), &words));
             assert_eq!(done["status"], "compacted", "{what}, {profile}: {done}");
-            warned |= done["warnings"].to_string().contains("a second output of a call");
+            warned |= done["warnings"].to_string().contains("a second output of a summarized call");
             let made = MemorySource::new("made", fs::read(&out).unwrap());
             let history = sessions::read(&made, Some(Format::CODEX)).unwrap().history;
             let (messages, _) = sessions::messages(&history, Format::OPENAI_RESPONSES);
@@ -379,7 +379,7 @@ fn what_cannot_be_noted_after_a_write_is_a_warning() {
         fails("insert");
         let done = answer(&epitome(there.path(), &apply(&there.session)));
         assert_eq!(done["status"], "compacted", "{agent}: {done}");
-        assert!(done["warnings"].to_string().contains("could not be noted"), "{agent}: {done}");
+        assert!(done["warnings"].to_string().contains("could not be recorded"), "{agent}: {done}");
         store.execute_batch("DROP TRIGGER no_insert").unwrap();
         let id = done["session_id"].as_str().unwrap();
         store
@@ -390,7 +390,7 @@ fn what_cannot_be_noted_after_a_write_is_a_warning() {
             .unwrap();
         fails("delete");
         let undone = answer(&epitome(there.path(), &["undo", done["handle"].as_str().unwrap(), "--json"]));
-        assert!(undone["warnings"].to_string().contains("could not be noted"), "{agent}: {undone}");
+        assert!(undone["warnings"].to_string().contains("could not be recorded"), "{agent}: {undone}");
     }
 }
 

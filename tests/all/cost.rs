@@ -307,7 +307,7 @@ fn what_has_no_price_is_counted_in_tokens_and_said() {
         (&json!(1), &json!(30_103))
     );
     assert!(unknown["spent"]["total"].get("dollars").is_none());
-    assert!(unknown["unpriced"][0]["why"].as_str().unwrap().contains("not known"));
+    assert!(unknown["unpriced"][0]["why"].as_str().unwrap().contains("unknown"));
     assert!(warned(&unknown, "tokens only"));
     // Mixed: what has a price is counted, and how much has none is said.
     let mixed = lines(&[
@@ -438,7 +438,7 @@ fn the_reminder_says_what_compacting_costs_unless_it_is_switched_off() {
     let home = home_with(170_000);
     let said = hook(home.path(), "UserPromptSubmit", "2026-10-24T10:30:00Z");
     assert!(said.contains("85 % full") && said.contains("Costs: next request $"), "{said}");
-    assert!(said.contains("pays after"), "{said}");
+    assert!(said.contains("pays off after"), "{said}");
     for (context, now) in [(170_000, "2026-10-24T10:30:00Z"), (130_000, "2026-10-24T12:00:00Z")] {
         let home = home_with(context);
         let folder = home.path().join(".config/epitome");

@@ -307,16 +307,16 @@ fn what_may_not_be_changed_is_refused() {
                 let path = there.path().join(inside);
                 write(there.path(), inside, texts(agent)[2]);
                 chmod(&path, 0o444);
-                refused(there.path(), agent, &["may not be written", "chmod"]);
+                refused(there.path(), agent, &["is not writable", "chmod"]);
                 chmod(&path, 0o644);
                 let folder = path.parent().unwrap();
                 chmod(folder, 0o555);
-                refused(there.path(), agent, &["may not be written", "chmod"]);
+                refused(there.path(), agent, &["is not writable", "chmod"]);
                 chmod(folder, 0o755);
                 // A link to nothing.
                 fs::remove_file(&path).unwrap();
                 std::os::unix::fs::symlink(there.path().join("nothing"), &path).unwrap();
-                refused(there.path(), agent, &["symbolic link to nothing", "remove the link"]);
+                refused(there.path(), agent, &["symbolic link without a target", "remove the link"]);
                 fs::remove_file(&path).unwrap();
                 // After all of which it can be done.
                 round(there.path(), agent, &[]);
@@ -519,7 +519,7 @@ fn the_status_line_is_set_where_it_is_wanted_and_no_other_is_there() {
     write(there, ".claude/settings.json", own);
     let output = epitome(there, &["install", "claude-code", "--statusline"]);
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("status line of its own, which stays"), "{said}");
+    assert!(output.status.success() && said.contains("already has a status line, which is kept"), "{said}");
     assert_eq!(settings()["statusLine"]["command"], "~/bin/mine.sh");
     changed(there, &["uninstall", "claude-code"]);
     assert_eq!(fs::read_to_string(there.join(".claude/settings.json")).unwrap(), own);

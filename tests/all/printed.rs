@@ -112,7 +112,7 @@ fn a_preview_does_not_wait_for_a_store_that_is_held() {
     other.execute_batch("ROLLBACK").unwrap();
     let (text, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success() && text.contains("## Goal"), "{text}{said}");
-    assert!(said.contains("could not be kept") && said.contains("locked by another process"), "{said}");
+    assert!(said.contains("could not be saved") && said.contains("locked by another process"), "{said}");
     let command = last_command(&text);
     assert_eq!(command, "epitome compact 3d0c7a52 --budget 30% --apply");
     assert!(done(&home, &command).contains("resume"));

@@ -238,7 +238,7 @@ fn several_sessions_at_once_are_listed_and_nothing_is_done() {
             let output = command(there.path(), arguments).env(inside.0, inside.1).output().unwrap();
             let said = said(&output);
             assert!(
-                !output.status.success() && said.contains("several sessions could be meant"),
+                !output.status.success() && said.contains("several sessions match"),
                 "{agent}: {arguments:?} {said}"
             );
             assert!(said.lines().filter(|it| it.starts_with("  ")).count() == 2, "{agent}: {said}");
@@ -347,7 +347,7 @@ fn a_database_that_is_locked_newer_or_not_to_be_written_is_left_alone() {
         use std::os::unix::fs::PermissionsExt;
         let chmod = |mode| fs::set_permissions(&there.file, fs::Permissions::from_mode(mode)).unwrap();
         chmod(0o444);
-        refused(&["may not be written", "chmod"]);
+        refused(&["is not writable", "chmod"]);
         chmod(0o644);
         let link = there.file.with_file_name("opencode-link.db");
         std::os::unix::fs::symlink(&there.file, &link).unwrap();
@@ -376,7 +376,7 @@ fn files_that_may_not_be_replaced_are_not() {
             );
         };
         fs::set_permissions(&there.file, fs::Permissions::from_mode(0o444)).unwrap();
-        refused(&there.session, &["may not be written", "chmod", "--out"]);
+        refused(&there.session, &["is not writable", "chmod", "--out"]);
         fs::set_permissions(&there.file, fs::Permissions::from_mode(0o600)).unwrap();
         let name = there.file.file_name().unwrap().to_string_lossy().into_owned();
         let link = there.path().join(&name);
@@ -384,7 +384,7 @@ fn files_that_may_not_be_replaced_are_not() {
         refused(&link.display().to_string(), &["symbolic link", "pass its target"]);
         fs::remove_file(&link).unwrap();
         fs::write(&link, &bytes).unwrap();
-        refused(&link.display().to_string(), &["would not find it there", "--out"]);
+        refused(&link.display().to_string(), &["would not find the session there", "--out"]);
         assert_eq!(fs::read(&there.file).unwrap(), bytes);
         assert_eq!(fs::read_dir(folder).unwrap().count(), 1, "{agent}");
     }

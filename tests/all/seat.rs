@@ -294,7 +294,7 @@ fn whatever_goes_wrong_is_left_to_the_client_and_told_by_doctor() {
     fs::create_dir_all(home.join(".claude")).unwrap();
     assert!(epitome(home, &["install", "claude-code"]).status.success());
     let told = String::from_utf8(epitome(home, &["doctor"]).stdout).unwrap();
-    assert!(told.contains("Claude Code's last compaction was left to it"), "{told}");
+    assert!(told.contains("Claude Code's last compaction was left to the agent itself"), "{told}");
     fs::remove_dir(home.join(".local/share/epitome/epitome.db")).unwrap();
     assert!(ask(home, "claude-code", good.as_bytes()).status.success());
     let told = answer(&epitome(home, &["doctor", "--json"]));
@@ -390,7 +390,10 @@ fn doctor_says_who_does_not_ask_us() {
     }
     let told = answer(&epitome(home, &["doctor", "--json"]));
     let problems = told["problems"].to_string();
-    assert!(problems.contains("OpenCode 2.0.3 asks plugins in another way"), "{problems}");
+    assert!(
+        problems.contains("OpenCode 2.0.3 calls plugins in a way that ours does not support"),
+        "{problems}"
+    );
     assert!(problems.contains("Gemini CLI's hooks are switched off"), "{problems}");
     database.execute("DELETE FROM session WHERE id = 'ses_2'", []).unwrap();
     fs::remove_file(home.join(".gemini/settings.json")).unwrap();
@@ -493,7 +496,7 @@ fn undo_takes_the_users_session_and_not_the_sub_agents() {
     assert_eq!((summaries(user), summaries(sub)), (1, 1));
     let undone = epitome(home, &["restore", "last", "--apply", "--json"]);
     assert_eq!(answer(&undone)["session_id"], user, "{}", answer(&undone));
-    assert!(String::from_utf8_lossy(&undone.stderr).contains("of a sub-agent"));
+    assert!(String::from_utf8_lossy(&undone.stderr).contains("a sub-agent's"));
     assert_eq!((summaries(user), summaries(sub)), (0, 1));
     // By its handle it comes back, too.
     let undone = epitome(home, &["restore", &handles[1], "--apply", "--json"]);

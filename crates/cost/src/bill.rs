@@ -114,7 +114,7 @@ impl Bill {
             }
             Ok(it) => {
                 let most = it.up_to.unwrap_or_default();
-                let why = format!("its price for requests of more than {most} tokens is not known");
+                let why = format!("its price for requests of more than {most} tokens is unknown");
                 self.unpriced.insert(model.to_owned(), why);
             }
             Err(why) => {

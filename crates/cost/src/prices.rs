@@ -162,7 +162,7 @@ impl Prices {
                 .flat_map(|it| [Some(it.input), Some(it.read), it.write, it.write_hour, Some(it.output)]);
             if let Some(wrong) = all.into_iter().chain(over).flatten().find(|it| !(0.0..=1e6).contains(it)) {
                 return Err(format!(
-                    "cost.prices.{name}: expected dollars for a million tokens, found {wrong}"
+                    "cost.prices.{name}: expected dollars per million tokens, found {wrong}"
                 ));
             }
             if let Some(day) = written.date.as_deref().filter(|it| !super::is_day(it)) {
@@ -194,7 +194,7 @@ impl Prices {
             return price.as_ref().map_err(Clone::clone);
         }
         let table = TABLE.iter().filter(|it| is_same(&model, &it.name)).max_by_key(|it| it.name.len());
-        table.ok_or_else(|| format!("the price of {model} is not known"))
+        table.ok_or_else(|| format!("the price of {model} is unknown"))
     }
 }
 

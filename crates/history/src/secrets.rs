@@ -122,7 +122,7 @@ impl Redactor {
         let compiled = patterns.iter().map(|it| {
             Regex::new(it.as_ref()).map_err(|error| {
                 let found = format!("expected a regular expression, found {:?}", it.as_ref());
-                Error::new(ErrorKind::Arguments, format!("reading the patterns of what is private: {found}"))
+                Error::new(ErrorKind::Arguments, format!("reading the patterns of private text: {found}"))
                     .because(error)
             })
         });

@@ -33,10 +33,10 @@ pub(super) fn refused(media: &Media, maker: Maker, count: usize) -> Option<Strin
     let most = if count > MANY { 2_000 } else { 8_000 };
     if let Some((width, height)) = media.size.filter(|it| it.0.max(it.1) > most) {
         let among = if count > MANY { format!(" in a request with {count} images") } else { String::new() };
-        return Some(format!("{width}×{height} pixels, at most {most} a side are taken{among}"));
+        return Some(format!("{width}×{height} pixels, at most {most} per side are accepted{among}"));
     }
     let megabytes = media.data.len() as f64 / f64::from(1 << 20);
-    (media.data.len() > BYTES).then(|| format!("{megabytes:.1} MB, at most 5 MB are taken"))
+    (media.data.len() > BYTES).then(|| format!("{megabytes:.1} MB, at most 5 MB are accepted"))
 }
 
 /// For an image of which nothing is known.

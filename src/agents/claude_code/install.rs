@@ -28,18 +28,19 @@ pub(super) static REGISTRATION: Registration = Registration {
     events: &[
         (
             "SessionStart",
-            "notes which session it is; after a compaction, repeats the rules, the open work and the last request (at most \
-             1,500 tokens)",
+            "records the session's id; after a compaction, repeats the rules, the open work and the last request (at \
+             most 1,500 tokens)",
         ),
         ("PreCompact", "archives the session and names what must survive (at most 1,000 tokens; under 2 s)"),
-        ("PostCompact", "remembers the summary (no tokens)"),
+        ("PostCompact", "saves the summary (no tokens)"),
         ("UserPromptSubmit", MISSING_AND_REMINDER),
         ("PostToolUse", "the same, within a turn"),
-        ("SessionEnd", "has sessions archived that changed, by a process of its own (no tokens)"),
+        ("SessionEnd", "archives changed sessions in a background process (no tokens)"),
     ],
     seat_explained: Some([
-        "/compact and automatic compaction are answered by Epitome, at once, from the next start of Claude Code; no model is asked",
-        "the original is archived first; `epitome undo` takes a compaction back",
+        "from the next start of Claude Code on, Epitome answers /compact and automatic compaction at once, without \
+         asking a model",
+        "the original is archived first; `epitome undo` undoes a compaction",
         "to leave: epitome install claude-code --no-seat; if anything goes wrong, Claude Code compacts by itself",
     ]),
     seat_files: plugin,

@@ -100,7 +100,7 @@ impl Agent for ClaudeCode {
         let slug = slug(cwd);
         if !is_slug(&slug, cwd) {
             let what =
-                "Claude Code's name for so long a directory is not known; start Claude Code there once";
+                "Claude Code's folder name for so long a path is unknown; start Claude Code there once";
             let refused = Error::new(ErrorKind::Refused, what).or_hint(Hint::WriteCopy);
             return Err(refused.at_path(cwd));
         }

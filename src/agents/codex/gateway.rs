@@ -52,14 +52,14 @@ pub fn with_gateway(settings: &str, url: &str) -> Result<String> {
         let upstream = address
             .map_or("its address now, without /v1", |it| it.trim_end_matches('/').trim_end_matches("/v1"));
         return by_hand(format!(
-            "model_provider is {name:?}, which stays as it is; by hand: in [model_providers.{name}] base_url = {url:?}, and \
-             epitome serve --http HOST:PORT --upstream {upstream}"
+            "model_provider is {name:?}, which is not changed; to do it by hand, set base_url = {url:?} in \
+             [model_providers.{name}] and run epitome serve --http HOST:PORT --upstream {upstream}"
         ));
     }
     if let Some(other) = table.get(KEY).and_then(toml::Value::as_str) {
         return by_hand(format!(
-            "{KEY} is {other:?} already, which stays as it is; by hand: {KEY} = {url:?}, and epitome serve --http HOST:PORT \
-             --upstream {}",
+            "{KEY} is already {other:?}, which is not changed; to do it by hand, set {KEY} = {url:?} and run epitome \
+             serve --http HOST:PORT --upstream {}",
             other.trim_end_matches('/').trim_end_matches("/v1")
         ));
     }

@@ -11,10 +11,10 @@ pub(super) static REGISTRATION: Registration = Registration {
     events: &[
         (
             "SessionStart",
-            "notes which session it is; after a compaction, adds what the summary left out, once (at most 1,500 tokens)",
+            "records the session's id; after a compaction, adds what the summary left out, once (at most 1,500 tokens)",
         ),
         ("PreCompact", "archives the session (no tokens; under 2 s)"),
-        ("PostCompact", "remembers the summary (no tokens)"),
+        ("PostCompact", "saves the summary (no tokens)"),
         ("UserPromptSubmit", REMINDER),
         ("PostToolUse", "the same, within a turn"),
     ],

@@ -21,14 +21,14 @@ pub(super) static REGISTRATION: Registration = Registration {
         seat: SeatSetting::Hook { event: "AfterAgent", hook: seat_hook },
     },
     events: &[
-        ("SessionStart", "notes which session it is (prints nothing)"),
+        ("SessionStart", "records the session's id (prints nothing)"),
         ("PreCompress", "archives the session (no tokens; runs every turn, nothing is stored twice)"),
         ("BeforeAgent", REMINDER),
-        ("SessionEnd", "has sessions archived that changed, by a process of its own (no tokens)"),
+        ("SessionEnd", "archives changed sessions in a background process (no tokens)"),
     ],
     seat_explained: Some([
         "Epitome compacts at the end of a turn above the threshold, or with /epitome:compact; /compress stays Gemini CLI's own",
-        "the original is archived first; `epitome undo` takes a compaction back",
+        "the original is archived first; `epitome undo` undoes a compaction",
         "to leave: epitome install gemini-cli --no-seat; if anything goes wrong, the session goes on as it is",
     ]),
     seat_files: |env, _, _| vec![(home(env).join("commands/epitome/compact.toml"), seat::command_file())],

@@ -154,7 +154,7 @@ impl Agent for GeminiCli {
         off.then(|| {
             Problem::new(
                 "Gemini CLI's hooks are switched off (hooksConfig.enabled = false): it compacts by itself",
-                "take hooksConfig.enabled out of its settings.json",
+                "remove hooksConfig.enabled from its settings.json",
             )
         })
     }

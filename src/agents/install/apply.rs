@@ -49,7 +49,7 @@ fn writable(changes: &[FileChange]) -> Result<()> {
         let locked = |it: &&Path| std::fs::metadata(it).is_ok_and(|it| it.permissions().readonly());
         if let Some(locked) = there.into_iter().chain(folder).find(locked) {
             let what = format!(
-                "writing settings: {} may not be written; nothing was changed; allow it (chmod u+w), or add by hand what \
+                "writing settings: {} is not writable; nothing was changed; allow it (chmod u+w), or add by hand what \
                  --dry-run shows",
                 locked.display()
             );
@@ -70,7 +70,7 @@ fn apply(changes: &[FileChange]) -> Result<()> {
             if left.is_empty() {
                 return Err(error);
             }
-            let what = format!("{}; could not be put back: {}", error.full(), left.join(", "));
+            let what = format!("{}; could not be restored: {}", error.full(), left.join(", "));
             return Err(Error::new(error.kind(), what));
         }
     }

@@ -99,7 +99,7 @@ impl Edits {
         let at = || path.display().to_string();
         settings::check(&text).map_err(|error| error.at(at(), None))?;
         let odd =
-            "expected objects and lists where settings have them, found something else; nothing was changed";
+            "expected objects and lists in their usual places, found something else; nothing was changed";
         let after = with(&text, made);
         let after = after.ok_or_else(|| Error::new(ErrorKind::Input, odd).at(at(), None))?;
         settings::check(&after).map_err(|error| error.at(at(), None))?;

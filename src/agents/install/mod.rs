@@ -39,8 +39,7 @@ fn text_of(path: &Path) -> Result<Option<String>> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && path.is_symlink() => {
-            let what =
-                "expected settings, found a symbolic link to nothing; make its target or remove the link";
+            let what = "expected settings, found a symbolic link without a target; create its target or remove the link";
             Err(Error::new(ErrorKind::Input, what).at_path(path))
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),

@@ -87,7 +87,8 @@ pub fn install(env: &Env, config: &Path, of: &Registration, wanted: &InstallRequ
     for (path, text) in (of.seat_files)(env, &wanted.program, wanted.compact_at) {
         let before = text_of(&path)?;
         if before.as_deref().is_some_and(|it| !is_our_file(it)) {
-            let what = "expected no file of that name, or ours, found another; rename it, or use --no-seat";
+            let what = "expected no file of that name, or one made by Epitome, found another; rename it, or use \
+                        --no-seat";
             return Err(Error::new(ErrorKind::Refused, what).at_path(&path));
         }
         if wanted.seat || before.is_some() {
@@ -101,7 +102,7 @@ pub fn install(env: &Env, config: &Path, of: &Registration, wanted: &InstallRequ
 fn plugin_change(path: PathBuf, text: &str, wanted: &InstallRequest) -> Result<FileChange> {
     let before = text_of(&path)?;
     if before.as_deref().is_some_and(|it| it.lines().next() != text.lines().next()) {
-        let what = "expected no plugin of our name, or ours, found another; rename it";
+        let what = "expected no plugin of that name, or Epitome's own, found another; rename it";
         return Err(Error::new(ErrorKind::Refused, what).at_path(&path));
     }
     let plugin = || {

@@ -48,7 +48,10 @@ pub(super) fn toml_change(
     }
     let after = sections::append_block(&text, &block);
     parsed(&after).map_err(|error| {
-        refuse(format!("what there is cannot be added to ({}); add this by hand:\n{block}", error.detail()))
+        refuse(format!(
+            "the existing settings cannot be extended ({}); add this by hand:\n{block}",
+            error.detail()
+        ))
     })?;
     Ok(FileChange { path: path.to_owned(), before, after: Some(after) })
 }

@@ -180,8 +180,7 @@ pub(super) fn failed(path: &Path, error: rusqlite::Error) -> Error {
             Error::new(ErrorKind::Locked, what)
         }
         Some(ReadOnly) => {
-            let what =
-                "using OpenCode's database: nothing was changed, since it may not be written (chmod u+w)";
+            let what = "using OpenCode's database: nothing was changed, since it is not writable (chmod u+w)";
             Error::new(ErrorKind::Refused, what).or_hint(Hint::WriteCopy)
         }
         _ => Error::new(

@@ -135,9 +135,9 @@ impl Agent for OpenCode {
         (major >= PLUGINS_UNTIL).then(|| {
             Problem::new(
                 format!(
-                    "OpenCode {version} asks plugins in another way than ours answers: it compacts by itself"
+                    "OpenCode {version} calls plugins in a way that ours does not support, so it compacts by itself"
                 ),
-                "nothing is lost; a newer Epitome may know it",
+                "nothing is lost; a newer Epitome may support it",
             )
         })
     }

@@ -86,7 +86,7 @@ static REGISTRATION: Registration = Registration {
     style: SettingsStyle::SeatFiles,
     events: &[],
     seat_explained: Some([
-        "/compact and automatic compaction are answered by Epitome; no model is asked",
+        "Epitome answers /compact and automatic compaction, without asking a model",
         "the original is archived first; pi's session file keeps everything",
         "to leave: epitome uninstall pi; if anything goes wrong, pi compacts by itself",
     ]),

@@ -145,7 +145,7 @@ pub fn check(text: &str) -> Result<()> {
         Some(value) if children(text, &value).is_some() => Ok(()),
         _ => Err(Error::new(
             ErrorKind::Input,
-            "expected a JSON object, with or without comments, found something else; mend it first",
+            "expected a JSON object, with or without comments, found something else; fix it first",
         )),
     }
 }

@@ -17,7 +17,7 @@ const SELDOM: i64 = 60_000;
 /// Archives these sessions.
 pub(crate) fn run(engine: &Engine, found: &[FoundSession], screen: &mut Screen<'_>) -> Result<u8> {
     if !engine.store.keeps() {
-        let what = "the configuration says that nothing is archived (persistence = \"none\")";
+        let what = "archiving is switched off in the configuration (persistence = \"none\")";
         return Err(Error::new(ErrorKind::Refused, what));
     }
     let answer = keep::keep(engine, found);

@@ -37,7 +37,7 @@ pub struct MemoryArgs {
 /// Whose memories, and of which type.
 #[derive(Debug, Args)]
 struct Sort {
-    /// user (in every project) or project [default: both; new ones are the project's]
+    /// user (for every project) or project [default: both; new memories belong to the project]
     #[arg(long, value_name = "user|project", value_parser = scope)]
     scope: Option<MemoryScope>,
     /// project-config, architecture, error-solution, preference, learned-pattern or conversation
@@ -57,11 +57,11 @@ struct Filter {
 
 #[derive(Debug, Subcommand)]
 enum MemoryCommand {
-    /// List them, the newest first
+    /// List memories, newest first
     List {
         #[command(flatten)]
         filter: Filter,
-        /// Only those that go into every summary
+        /// Only pinned memories, which go into every summary
         #[arg(long)]
         pinned: bool,
     },
@@ -74,21 +74,21 @@ enum MemoryCommand {
     Add {
         #[command(flatten)]
         sort: Sort,
-        /// The text; what is between <private> and </private>, and what looks like a secret, is left out
+        /// The text; anything between <private> and </private>, or that looks like a secret, is removed
         #[arg(required = true)]
         text: Vec<String>,
-        /// Put it into every summary
+        /// Include it in every summary
         #[arg(long)]
         pin: bool,
         /// A label; may be repeated
         #[arg(long)]
         tag: Vec<String>,
     },
-    /// Put a memory into every summary, or keep an archived session or compaction whatever its age
+    /// Include a memory in every summary, or keep an archived session or compaction whatever its age
     Pin {
-        /// Handle of the memory
+        /// Handle of the memory, session or compaction
         handle: String,
-        /// Unpin it
+        /// Undo this
         #[arg(long)]
         off: bool,
     },
@@ -97,7 +97,7 @@ enum MemoryCommand {
         /// Handle of the memory
         handle: String,
     },
-    /// Find those that contain these words
+    /// Search memories for words
     Search {
         #[command(flatten)]
         filter: Filter,
@@ -105,7 +105,7 @@ enum MemoryCommand {
         #[arg(required = true)]
         query: Vec<String>,
     },
-    /// Print all as JSON or Markdown
+    /// Print memories as JSON or Markdown
     Export {
         #[command(flatten)]
         filter: Filter,
@@ -113,20 +113,19 @@ enum MemoryCommand {
         #[arg(long)]
         markdown: bool,
     },
-    /// Remember what `export` wrote, or the points and paragraphs of any Markdown such as AGENTS.md (- reads standard
-    /// input)
+    /// Import memories that `export` wrote, or the list items and paragraphs of any Markdown file such as AGENTS.md
     Import {
         #[command(flatten)]
         sort: Sort,
-        /// File to read
+        /// File to read (- for standard input)
         file: String,
-        /// Put all of them into every summary
+        /// Include all of them in every summary
         #[arg(long)]
         pin: bool,
     },
     /// Merge duplicates; the newer one is kept
     Tidy {
-        /// user (in every project) or project [default: both]
+        /// user (for every project) or project [default: both]
         #[arg(long, value_name = "user|project", value_parser = scope)]
         scope: Option<MemoryScope>,
         /// Only show what would be merged
@@ -135,7 +134,7 @@ enum MemoryCommand {
     },
     /// Merge duplicates and delete archived originals that are too old or too large
     Gc {
-        /// Delete originals and compactions stored before this: 90d, 12w, or a time (RFC 3339)
+        /// Delete originals and compactions older than this: an age (90d, 12w) or a time (RFC 3339)
         #[arg(long, value_name = "AGE|TIME")]
         before: Option<String>,
         /// Delete the oldest originals until the archive is no larger than this: 500MB, 2GB
@@ -145,12 +144,12 @@ enum MemoryCommand {
         #[arg(long)]
         dry_run: bool,
     },
-    /// List what was done with the archive: who compacted, restored, read what, and when
+    /// List who compacted, restored or read what in the archive, and when
     Audit {
-        /// Only what is newer: an age (7d, 4w), a day or a time (RFC 3339)
+        /// Only entries newer than this: an age (7d, 4w), a day or a time (RFC 3339)
         #[arg(long, value_name = "WHEN")]
         since: Option<String>,
-        /// What everybody did, of a team's store
+        /// Entries of all users of a team's store
         #[arg(long)]
         everybody: bool,
         /// Maximum number of results
@@ -196,7 +195,7 @@ fn list(engine: &Engine, filter: &Filter, pinned: bool, screen: &mut Screen<'_>)
         return Ok(());
     }
     if all.is_empty() {
-        return screen.line("nothing is remembered of this project; `epitome memory add TEXT` remembers");
+        return screen.line("no memories for this project; `epitome memory add TEXT` adds one");
     }
     let rows = all.iter().map(|it| {
         let words: String = history::one_line(&it.content).chars().take(90).collect();
@@ -285,7 +284,7 @@ fn search(engine: &Engine, filter: &Filter, words: &[String], screen: &mut Scree
         return Ok(());
     }
     if hits.is_empty() {
-        screen.line("nothing remembered holds these words; `epitome recall` searches the archive too")?;
+        screen.line("no memory contains these words; `epitome recall` searches the archive too")?;
     }
     for hit in &hits {
         let handle = screen.paint.strong(hit.entry.handle.as_str());
@@ -328,7 +327,7 @@ fn import(engine: &Engine, sort: &Sort, file: &str, pinned: bool, screen: &mut S
     let done = engine.store.import(&engine.project(), &notes, engine.now)?;
     if !screen.json(&json!({"imported": done}))? {
         screen.line(&format!(
-            "{} remembered, {} known before, {} refused",
+            "{} imported, {} already known, {} refused",
             done.added,
             done.known,
             done.refused.len()
@@ -346,7 +345,7 @@ fn tidy(engine: &Engine, scope: Option<MemoryScope>, dry_run: bool, screen: &mut
         return Ok(());
     }
     if tidied.is_empty() {
-        screen.line("no two memories say the same")?;
+        screen.line("no duplicate memories")?;
     }
     merged(&tidied, dry_run, screen)
 }
@@ -363,7 +362,7 @@ fn collect(engine: &Engine, retention: &Retention, dry_run: bool, screen: &mut S
     merged(&tidied, dry_run, screen)?;
     collected(&gone, dry_run, screen)?;
     if retention.before.is_none() && retention.max_bytes.is_none() {
-        let note = "nothing archived is deleted without --before 90d or --max-bytes 2GB";
+        let note = "no archived originals are deleted without --before 90d or --max-bytes 2GB";
         screen.note(&screen.paint.faint(note))?;
     }
     Ok(())
@@ -405,7 +404,7 @@ fn audit(
         return Ok(());
     }
     if done.is_empty() {
-        return screen.line("nothing was done with the archive in that time");
+        return screen.line("no archive activity in that time");
     }
     let rows = done.into_iter().map(|it| {
         let when = derive::time(it.at);

@@ -17,16 +17,17 @@ use tokens::Estimator;
 
 #[derive(Debug, Args)]
 pub struct RecallArgs {
-    /// Words to search for (`"…"` is a phrase), or a handle to read; without, the newest handles of this session
+    /// Words to search for (`"…"` for a phrase), or a handle to read; without either, the newest handles of this
+    /// session are listed
     #[arg(value_name = "QUERY|HANDLE")]
     query: Vec<String>,
     /// How far to search: session, project or all [default: project, and all if that finds nothing]
     #[arg(long)]
     scope: Option<String>,
-    /// The session, with --scope session or without a query
+    /// Session to search (with --scope session) or to list (without a query)
     #[arg(long)]
     session: Option<String>,
-    /// Which part of an original: lines 10-40, bytes b0-4096, messages of a session m12-14, or /regex/±2
+    /// Part of an original: lines 10-40, bytes b0-4096, messages of a session m12-14, or /regex/±2 (lines of context)
     #[arg(long)]
     range: Option<String>,
     /// Maximum number of results [default: 10]; with a handle, maximum tokens [default: no limit]
@@ -35,13 +36,13 @@ pub struct RecallArgs {
     /// Only sessions of this agent (claude-code, codex, …)
     #[arg(long)]
     agent: Option<String>,
-    /// Only this: user (their words), decision, error, file
+    /// Only passages of this kind: user (what the user wrote), decision, error or file
     #[arg(long, value_parser = PassageKind::ALL.map(PassageKind::name))]
     kind: Option<String>,
-    /// Only what is newer: an age (7d, 4w), a day or a time (RFC 3339)
+    /// Only results newer than this: an age (7d, 4w), a day or a time (RFC 3339)
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
-    /// Only what is older
+    /// Only results older than this
     #[arg(long, value_name = "WHEN")]
     before: Option<String>,
     /// Only sessions of this directory
@@ -106,11 +107,12 @@ fn read(engine: &Engine, arguments: &RecallArgs, handle: &str, screen: &mut Scre
         return Ok(());
     }
     if slice.text.is_empty() && slice.next.is_none() {
-        return screen.note(&format!("{handle} has nothing in that range; it has {} bytes", entry.bytes));
+        return screen
+            .note(&format!("that range of {handle} is empty; the original has {} bytes", entry.bytes));
     }
     screen.block(slice.text.strip_suffix('\n').unwrap_or(&slice.text))?;
     match slice.next {
-        Some(next) => screen.note(&screen.paint.faint(&format!("… go on with --range {next}"))),
+        Some(next) => screen.note(&screen.paint.faint(&format!("… continue with --range {next}"))),
         None => Ok(()),
     }
 }
@@ -127,8 +129,8 @@ fn newest(engine: &Engine, arguments: &RecallArgs, screen: &mut Screen<'_>) -> R
     }
     if found.is_empty() && arguments.offset == 0 {
         return screen.line(
-            "no output was cleared in a session of this project yet; `epitome sessions` lists what was compacted, and \
-             `epitome recall WORDS` searches in all that was archived",
+            "no tool output of this project has been cleared yet; `epitome sessions` lists compactions, and `epitome \
+             recall WORDS` searches the whole archive",
         );
     }
     let rows = found.iter().map(|it| {
@@ -200,14 +202,15 @@ fn search(engine: &Engine, arguments: &RecallArgs, query: &str, screen: &mut Scr
     }
     if found.hits.is_empty() && recalled.typed.is_empty() {
         let wider = if recalled.scope == SearchScope::All { "" } else { ", or --scope all" };
-        return screen
-            .line(&format!("nothing archived, remembered or typed holds these words; try fewer{wider}"));
+        return screen.line(&format!(
+            "no archived text, memory or typed prompt contains these words; try fewer{wider}"
+        ));
     }
     if found.partial {
-        screen.note("nothing holds all words; these hold some:")?;
+        screen.note("nothing contains all words; these contain some:")?;
     }
     if recalled.scope == SearchScope::All && arguments.scope.is_none() {
-        screen.note("nothing of this project holds these words; elsewhere:")?;
+        screen.note("nothing in this project contains these words; elsewhere:")?;
     }
     for hit in &found.hits {
         show(hit, recalled.scope == SearchScope::All, screen)?;
@@ -217,7 +220,7 @@ fn search(engine: &Engine, arguments: &RecallArgs, query: &str, screen: &mut Scr
     }
     if recalled.passed > 0 {
         let what = format!(
-            "{} older sessions in the archive were not looked through; --scope session --session ID names one",
+            "{} older sessions in the archive were not searched; --scope session --session ID searches one",
             recalled.passed
         );
         screen.note(&screen.paint.faint(&what))?;

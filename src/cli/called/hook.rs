@@ -36,7 +36,7 @@ pub(crate) fn run(config: Config, now: i64, store: Option<&Path>, screen: &mut S
     let Some(event) = event else { return Ok(0) };
     if config.hooks.block_compaction && event.moment == HookMoment::BeforeCompaction {
         let what = "epitome: compaction is blocked by the configuration ([hooks] block-compaction); \
-                    `epitome compact --apply` makes a compacted session to go on with";
+                    to continue in a compacted session, run `epitome compact --apply`";
         // Becomes exit code 2, which blocks the compaction and shows this message.
         return Err(Error::new(ErrorKind::Refused, what));
     }

@@ -19,7 +19,7 @@ const LARGEST: u64 = 64 << 20;
 
 #[derive(Debug, Args)]
 pub struct SeatArgs {
-    /// claude-code, opencode, gemini-cli or pi
+    /// The running agent: claude-code, opencode, gemini-cli or pi
     client: String,
 }
 
@@ -74,7 +74,10 @@ fn answer(config: Config, now: i64, client: &dyn Seat) -> Result<Option<SeatAnsw
         .read_to_end(&mut bytes)
         .map_err(|error| Error::new(ErrorKind::Io, "reading standard input").because(error))?;
     if bytes.len() as u64 > LARGEST {
-        return Err(Error::new(ErrorKind::Input, format!("the event has more than {} MiB", LARGEST >> 20)));
+        return Err(Error::new(
+            ErrorKind::Input,
+            format!("expected an event of at most {} MiB, found a larger one", LARGEST >> 20),
+        ));
     }
     let event = seat::event(&bytes)?;
     drop(bytes);

@@ -11,28 +11,28 @@ use history::error::{Error, ErrorKind, Result};
 
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// Over standard input and output: the default
+    /// Serve over standard input and output (the default)
     #[arg(long, conflicts_with = "http")]
     stdio: bool,
-    /// Over HTTP on this address (127.0.0.1:8765): /mcp, and /sse for old clients; terminate TLS in a reverse proxy
+    /// Serve over HTTP on this address (127.0.0.1:8765): /mcp, and /sse for old clients; terminate TLS in a proxy
     #[arg(long, value_name = "ADDR")]
     pub(crate) http: Option<String>,
-    /// Token file, one name:token per line, reloaded when it changes; required beyond this machine
+    /// Token file, one name:token per line, reloaded when it changes; required if other machines can connect
     #[arg(long, value_name = "FILE", requires = "http")]
     token_file: Option<PathBuf>,
     #[allow(rustdoc::bare_urls, reason = "the help shows it as it is typed")]
-    /// The provider (https://api.openai.com) to which everything else is passed on unchanged, while compaction is
-    /// answered here: make this address the base URL of an agent
+    /// Act as a gateway: answer compaction requests and forward all others unchanged to this provider
+    /// (https://api.openai.com); set this server's address as the agent's base URL
     #[arg(long, value_name = "URL", requires = "http")]
     upstream: Option<String>,
-    /// Where a team's store (--store postgres://…) keeps its packs: s3://BUCKET/PREFIX, with the AWS_* variables, or
-    /// file:///DIRECTORY
+    /// Object storage of a team's store (--store postgres://…): s3://BUCKET/PREFIX, configured by the AWS_*
+    /// variables, or file:///DIRECTORY
     #[arg(long, value_name = "URL", requires = "http")]
     blobs: Option<String>,
-    /// Sessions below this folder may be read; may be repeated
+    /// Folder below which clients may read sessions; may be repeated
     #[arg(long, value_name = "DIR", requires = "http")]
     allow_root: Vec<PathBuf>,
-    /// A host name that requests may name, besides this machine's own; may be repeated
+    /// Host name to accept in requests, besides this machine's own; may be repeated
     #[arg(long, value_name = "HOST", requires = "http")]
     allow_host: Vec<String>,
 }
@@ -42,7 +42,7 @@ pub(crate) fn run(mut config: Config, arguments: &ServeArgs, now: Option<i64>) -
         (None, _) => {}
         (Some(blobs), StoreAt::Team(team)) => team.blobs.clone_from(blobs),
         (Some(_), StoreAt::Path(_) | StoreAt::Memory | StoreAt::Nowhere) => {
-            let what = "--blobs: expected a team's store beside it (--store postgres://…), found one on this machine";
+            let what = "--blobs: expected a team's store (--store postgres://…), found a local one";
             return Err(Error::new(ErrorKind::Arguments, what));
         }
     }

@@ -10,7 +10,7 @@ use history::error::Result;
 
 #[derive(Debug, Args)]
 pub struct ApplyArgs {
-    /// The handle that the preview printed, within 24 hours
+    /// The handle that the preview printed; valid for 24 hours
     handle: String,
     /// Write the result to this file instead of the session
     #[arg(long, short, value_name = "FILE")]

@@ -21,7 +21,7 @@ use sessions::Format;
 
 #[derive(Debug, Args)]
 pub struct CompactArgs {
-    /// Write the compacted session here (- for standard output)
+    /// File to write the compacted session to (- for standard output)
     #[arg(long, short, value_name = "FILE|-")]
     out: Option<String>,
     /// Install the result, so that the agent resumes from it; the original is archived
@@ -31,20 +31,20 @@ pub struct CompactArgs {
     common: Common,
     #[command(flatten)]
     pub(crate) options: CompactOptions,
-    /// Who writes the summary: offline, host, auto, anthropic, openai, gemini, openai-compatible; with a model as
-    /// NAME/MODEL
+    /// Who writes the summary: offline, host, auto, anthropic, openai, gemini or openai-compatible; NAME/MODEL also
+    /// selects the model
     #[arg(long, value_name = "NAME")]
     summarizer: Option<String>,
-    /// Base URL of that provider, such as http://localhost:11434/v1
+    /// Base URL of the summarizer's provider, such as http://localhost:11434/v1
     #[arg(long, value_name = "URL", requires = "summarizer")]
     base_url: Option<String>,
-    /// Make no API calls and write nothing: what the summarizer would cost, and the preview with the offline summary
+    /// Make no API calls and write nothing; show what the summarizer would cost, and a preview with the offline summary
     #[arg(long, conflicts_with_all = ["apply", "out", "edit"])]
     dry_run: bool,
-    /// With --summarizer host, the second call: the handle that the first one gave
+    /// Second call of --summarizer host: the handle that the first call returned
     #[arg(long, value_name = "HANDLE", requires = "answer")]
     handle: Option<String>,
-    /// With --handle: a file with what the model wrote (- for standard input)
+    /// With --handle: file with the summary that the model wrote (- for standard input)
     #[arg(long, value_name = "FILE|-", requires = "handle")]
     answer: Option<String>,
     /// Open the summary in $EDITOR before it is used
@@ -53,7 +53,7 @@ pub struct CompactArgs {
     /// With --auto: size of the next prompt, in tokens or as a file to count
     #[arg(long, value_name = "TOKENS|FILE")]
     next: Option<String>,
-    /// As plain messages of an API (anthropic, openai-chat, openai-responses, gemini), or, with --apply, as a session
+    /// Write plain messages of an API (anthropic, openai-chat, openai-responses, gemini) or, with --apply, a session
     /// of another agent (claude-code, codex, gemini-cli, opencode)
     #[arg(long = "as", value_name = "FORMAT")]
     messages_as: Option<String>,
@@ -93,8 +93,8 @@ pub(crate) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<
     ask.writer.watch = watch(screen.quiet);
     if arguments.edit {
         if ask.writer.summarizer == Choice::Host {
-            let what = "--edit: expected a summary that is written at once, found the summarizer host, whose \
-                summary comes with --answer; edit that file before you pass it";
+            let what = "--edit: expected a summarizer that writes the summary in this call, found host; edit the file \
+                before you pass it with --answer";
             return Err(Error::new(ErrorKind::Arguments, what));
         }
         ask.writer.edit = Some(editor(engine)?);
@@ -143,8 +143,8 @@ fn refuse_repeated(arguments: &CompactArgs) -> Result<()> {
         return Ok(());
     }
     let what = format!(
-        "--handle: expected only --answer and where the result goes (--out, --apply), found {}; what the \
-         first call said holds, so leave it out or begin anew without --handle",
+        "--handle: expected only --answer and where the result goes (--out, --apply), found {}; the first call set \
+         the other options: leave them out, or start over without --handle",
         found.join(", ")
     );
     Err(Error::new(ErrorKind::Arguments, what))
@@ -174,7 +174,8 @@ fn summarizer(engine: &Engine, arguments: &CompactArgs) -> Result<(Choice, Overr
         .map_err(|error| Error::new(ErrorKind::Arguments, format!("--summarizer: {}", error.detail())))?;
     let given = Override { model, base_url: arguments.base_url.clone() };
     if !matches!(choice, Choice::Provider(_)) && given != Override::default() {
-        let what = format!("--summarizer: expected a provider with a model or --base-url, found {name}");
+        let what =
+            format!("--summarizer: expected a provider, since a model or --base-url is given, found {name}");
         return Err(Error::new(ErrorKind::Arguments, what));
     }
     Ok((choice, given))
@@ -276,7 +277,7 @@ fn install_command(engine: &Engine, opened: &Opened, ask: &Ask, preview: &Compac
     let ask = Ask { messages_as: wire.filter(|_| !format.is_wire()), ..ask.clone() };
     // Not an error: a preview, perhaps paid for, is shown even if it cannot be kept.
     let kept = engine::keep_preview(engine, opened, &ask, preview).unwrap_or_else(|error| {
-        tracing::warn!("the preview could not be kept for `epitome apply`: {}", error.full());
+        tracing::warn!("the preview could not be saved for `epitome apply`: {}", error.full());
         None
     });
     let command = match kept {
@@ -405,7 +406,7 @@ fn show_next(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
         }
         _ if answer.next.what.is_empty() => screen.note("Nothing was changed."),
         _ => {
-            screen.note("Nothing was changed. To do what is shown:")?;
+            screen.note("Nothing was changed. To apply the preview:")?;
             screen.note(&format!("  {}", answer.next.what))
         }
     }

@@ -14,7 +14,7 @@ pub struct PruneArgs {
     common: Common,
     #[command(flatten)]
     options: PruneOptions,
-    /// Obey the profile's own trigger, switches and cool-down
+    /// Act only if the profile's own trigger, switches and cool-down allow it
     #[arg(long)]
     auto: bool,
     /// Write plain messages of this API instead of the session's own format
@@ -23,7 +23,7 @@ pub struct PruneArgs {
     /// Write the result to this file
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Change the session itself, so that its agent goes on from it; the originals are archived
+    /// Change the session itself, so that its agent continues from the result; the originals are archived
     #[arg(long, conflicts_with_all = ["out", "messages_as"])]
     apply: bool,
 }

@@ -53,7 +53,7 @@ pub(crate) fn show(answer: &RepairAnswer, screen: &mut Screen<'_>) -> Result<()>
         let times = if count > 1 { format!(" ({count} times)") } else { String::new() };
         screen.line(&format!("{}{times}", paint.warn(&first.damage)))?;
         screen.line(&format!("  {}", first.why))?;
-        screen.line(&format!("  mended: {}", first.mend))?;
+        screen.line(&format!("  fix: {}", first.mend))?;
         let of_kind = answer.findings.iter().filter(|it| it.damage == first.damage);
         for it in of_kind.take(SHOWN) {
             screen.line(&format!("  line {}: {}", it.line, it.detail))?;
@@ -63,7 +63,7 @@ pub(crate) fn show(answer: &RepairAnswer, screen: &mut Screen<'_>) -> Result<()>
         }
     }
     for it in &answer.left {
-        screen.note(&format!("not mended: {it}"))?;
+        screen.note(&format!("not repaired: {it}"))?;
     }
     let file = answer.output.as_deref();
     match (answer.status, &answer.resume) {
@@ -76,7 +76,7 @@ pub(crate) fn show(answer: &RepairAnswer, screen: &mut Screen<'_>) -> Result<()>
         }
         _ => match file {
             Some(file) => screen.note(&format!("written to {file}")),
-            None => screen.note("nothing was written; --apply mends the session, --out FILE writes a copy"),
+            None => screen.note("nothing was written; --apply repairs the session, --out FILE writes a copy"),
         },
     }
 }

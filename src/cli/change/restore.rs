@@ -12,7 +12,7 @@ use history::error::{Error, ErrorKind, Result};
 pub struct RestoreArgs {
     /// A handle, or `last`: the newest compaction of this directory
     handle: String,
-    /// Write the original here (- for standard output)
+    /// File to write the original to (- for standard output)
     #[arg(long, short, value_name = "FILE|-", conflicts_with = "apply")]
     out: Option<String>,
     /// Restore the session in place; later turns are kept
@@ -58,7 +58,7 @@ pub(crate) fn run(engine: &Engine, arguments: &RestoreArgs, screen: &mut Screen<
         }
         None => {
             let what = format!(
-                "{handle} is a {} of {} bytes: --apply puts the session back as it was, --out FILE writes the original",
+                "{handle} is a {} of {} bytes: --apply restores the session in place, --out FILE writes the original",
                 located.entry.what.name(),
                 located.entry.bytes
             );
@@ -72,12 +72,12 @@ fn show(answer: &RestoreAnswer, screen: &mut Screen<'_>) -> Result<()> {
     let paint = screen.paint;
     let later = match answer.later_messages {
         0 => String::new(),
-        1 => ", with the later message".to_owned(),
-        many => format!(", with the {many} later messages"),
+        1 => ", keeping the later message".to_owned(),
+        many => format!(", keeping the {many} later messages"),
     };
     let what = match answer.status {
         RestoreStatus::Unchanged => "already restored; nothing to do".to_owned(),
-        RestoreStatus::Restored => format!("{} {}{later}", paint.good("put back"), answer.output),
+        RestoreStatus::Restored => format!("{} {}{later}", paint.good("restored"), answer.output),
     };
     screen.line(&what)?;
     screen.warnings(&answer.warnings)?;

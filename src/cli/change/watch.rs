@@ -21,7 +21,7 @@ use history::error::{ErrorKind, Result};
 pub struct WatchArgs {
     #[command(flatten)]
     common: Common,
-    /// Run this through the shell when the threshold is passed; EPITOME_SESSION and EPITOME_MESSAGE say what
+    /// Shell command to run when the threshold is passed, with EPITOME_SESSION and EPITOME_MESSAGE in its environment
     #[arg(long, value_name = "COMMAND")]
     notify: Option<String>,
     /// Seconds between checks

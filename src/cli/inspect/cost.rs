@@ -65,13 +65,13 @@ fn parts(answer: &CostAnswer, screen: &mut Screen<'_>) -> Result<()> {
     row("cache writes", it.cache_write);
     row("other input", it.input);
     row("output", it.output);
-    row("of all: side chains", answer.side.total);
+    row("of which side chains", answer.side.total);
     for it in &answer.paid_again {
         let why = match it.cause.as_str() {
             "compaction" => "sent again after compactions",
             "expired" => "sent again, cache expired",
             "missed" => "sent again, cache missed",
-            _ => "sent again at a start",
+            _ => "sent again at the start",
         };
         row(&format!("{why} ({}×)", it.requests), it.spent);
     }
@@ -102,7 +102,7 @@ fn dearest(answer: &CostAnswer, screen: &mut Screen<'_>) -> Result<()> {
         [cells.as_slice(), std::slice::from_ref(&it.prompt)].concat()
     });
     screen.line("")?;
-    screen.line("turns that cost most")?;
+    screen.line("most expensive turns")?;
     screen.table(&["  turn", "cost", "requests", "tokens", "prompt"], rows, &[])
 }
 
@@ -115,7 +115,8 @@ fn moments(answer: &CostAnswer, screen: &mut Screen<'_>) -> Result<()> {
     screen.line("")?;
     let what = if answer.spent.unpriced == 0 { "money" } else { "tokens" };
     screen.line(&format!(
-        "a compaction before a turn would have saved {what} at {} of {} turns and lost some at {} (same work assumed)",
+        "a compaction before a turn would have saved {what} at {} of {} turns and cost more at {} (assuming the same \
+         work)",
         wins.len(),
         answer.turns,
         losses.len()

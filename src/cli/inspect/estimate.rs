@@ -20,14 +20,14 @@ pub struct EstimateArgs {
     /// Size of the next prompt: tokens, or a file to count
     #[arg(long, value_name = "TOKENS|FILE")]
     next: Option<String>,
-    /// Who counts: `auto`, or `provider` to send the messages to the model's own provider; another one as
-    /// provider:NAME[/MODEL]
+    /// How to count: `auto` counts locally, `provider` sends the messages to the model's provider,
+    /// provider:NAME[/MODEL] to another one
     #[arg(long, value_name = "HOW")]
     method: Option<String>,
-    /// With --method provider: base URL of that provider
+    /// With --method provider: base URL of the provider
     #[arg(long, value_name = "URL", requires = "method")]
     base_url: Option<String>,
-    /// Exit with code 1 if the profile would compact the session by itself now
+    /// Exit with code 1 if the profile would auto-compact the session now
     #[arg(long)]
     check: bool,
 }
@@ -113,8 +113,10 @@ fn show(answer: &EstimateAnswer, screen: &mut Screen<'_>) -> Result<()> {
             size(window)
         ))?;
     } else {
-        screen
-            .line(&format!("{} tokens; the model's window is not known (--window)", size(answer.context)))?;
+        screen.line(&format!(
+            "{} tokens; the model's window is unknown (--window sets it)",
+            size(answer.context)
+        ))?;
     }
     let counts = &answer.counts;
     screen.line(&paint.faint(&format!(

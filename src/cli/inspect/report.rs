@@ -14,7 +14,7 @@ pub struct ReportArgs {
     /// Size of the messages after compaction: tokens, or percent of the current size
     #[arg(long, value_name = "TOKENS|PERCENT%", allow_hyphen_values = true)]
     budget: Option<Amount>,
-    /// Where the page is written (- for standard output)
+    /// File to write the page to (- for standard output)
     #[arg(long, short, value_name = "FILE.html", default_value = "epitome-report.html")]
     out: PathBuf,
 }

@@ -15,13 +15,14 @@ pub struct ScoreArgs {
     common: Common,
     /// The compacted session: a file, an id or a handle
     compacted: Option<String>,
-    /// Cut the session at 60 % and at each of its own compactions, and show how much of what was used later is kept
+    /// Cut the session at 60 % and at each of its own compactions, and show how much of what the agent used later is
+    /// kept
     #[arg(long, conflicts_with_all = ["compacted", "corpus"])]
     hindsight: bool,
-    /// Compact every session below this folder in every way, and write a scorecard
+    /// Compact every session below this folder with every profile, and write a scorecard
     #[arg(long, value_name = "DIR", conflicts_with_all = ["session", "compacted"])]
     corpus: Option<PathBuf>,
-    /// Where the scorecard is written
+    /// File to write the scorecard to
     #[arg(long, short, value_name = "FILE", default_value = "SCORECARD.md", requires = "corpus")]
     out: PathBuf,
 }
@@ -57,7 +58,7 @@ pub(crate) fn run(engine: &Engine, arguments: &ScoreArgs, screen: &mut Screen<'_
 
 fn show_hindsight(answer: &HindsightAnswer, screen: &mut Screen<'_>) -> Result<()> {
     if answer.cuts.is_empty() {
-        screen.line("nothing that stood in the first part was used later without being shown again")?;
+        screen.line("nothing from before the cut was used later without being shown again")?;
     }
     for cut in &answer.cuts {
         screen.line(&format!(
@@ -101,7 +102,7 @@ fn show(answer: &ScoreAnswer, screen: &mut Screen<'_>) -> Result<()> {
         answer.messages_tail,
     ))?;
     if answer.kept.is_none() {
-        screen.line("no fact was evicted")?;
+        screen.line("no fact was removed")?;
     }
     let rows = answer.facts.iter().map(|(class, it)| {
         let share = it.kept as f64 / it.found.max(1) as f64;

@@ -32,20 +32,20 @@ const COMPACTIONS: u32 = 5;
 
 #[derive(Debug, Args)]
 pub struct SessionsArgs {
-    /// Only those of this directory
+    /// Only sessions of this directory
     #[arg(long)]
     here: bool,
-    /// Only those of this agent
+    /// Only sessions of this agent
     #[arg(long)]
     agent: Option<String>,
     /// Maximum number of sessions
     #[arg(long, default_value_t = 30)]
     limit: usize,
-    /// Put those that changed into the archive instead of listing them
+    /// Archive the sessions that changed, instead of listing sessions
     #[arg(long, conflicts_with = "limit")]
     pub(crate) keep: bool,
-    /// Write tables of all of them into this folder (sessions, messages, compactions, facts, tokens: a Parquet file
-    /// each)
+    /// Write tables of all sessions into this folder, as one Parquet file each: sessions, messages, compactions,
+    /// facts, tokens
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["limit", "keep"])]
     parquet: Option<PathBuf>,
 }
@@ -162,7 +162,7 @@ fn tables(engine: &Engine, found: &[FoundSession], folder: &Path, screen: &mut S
 
 #[cfg(not(feature = "parquet"))]
 fn tables(_: &Engine, _: &[FoundSession], _: &Path, _: &mut Screen<'_>) -> Result<u8> {
-    let what = "--parquet: expected a build with Parquet, found one without; build it with \
+    let what = "--parquet: expected a build with Parquet support, found one without; build it with \
                 `cargo install epitome --features parquet`";
     Err(Error::new(ErrorKind::Arguments, what))
 }

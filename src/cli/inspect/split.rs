@@ -27,11 +27,11 @@ pub(crate) fn run(engine: &Engine, arguments: &SplitArgs, screen: &mut Screen<'_
     let paint = screen.paint;
     match answer.split {
         Some(at) => screen.line(&format!(
-            "{} splits before message {}",
+            "{} would cut before message {}",
             answer.profile,
             paint.strong(&at.to_string())
         ))?,
-        None => screen.line(&format!("{} does not split it", answer.profile))?,
+        None => screen.line(&format!("{} would not cut", answer.profile))?,
     }
     screen.line(&format!("  {}", answer.reason))?;
     let side = |it: crate::answers::Side| format!("{} messages, {} tokens", it.messages, size(it.tokens));

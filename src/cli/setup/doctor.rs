@@ -17,7 +17,7 @@ use history::error::Result;
 
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
-    /// A session file or id: only what is wrong with that session
+    /// Session file or id: check only that session
     #[arg(conflicts_with = "fix")]
     session: Option<String>,
     /// Rewrite originals that an older version archived, in the current, smaller format
@@ -78,7 +78,7 @@ fn of_session(config: Config, now: i64, session: &str, screen: &mut Screen<'_>) 
         engine::repair(&engine, &SessionRef::Named(session.to_owned()), None, None, &RepairTo::Preview)?;
     if answer.status != RepairStatus::Sound {
         let command = format!("epitome repair {} --apply", quoted(session));
-        answer.next = Next::user(format!("Mend it with: {command}"));
+        answer.next = Next::user(format!("Repair it with: {command}"));
     }
     if !screen.json(&answer)? {
         crate::cli::change::repair::show(&answer, screen)?;
@@ -172,7 +172,7 @@ fn archive(
     if fixed.is_some_and(|it| it > 0) {
         // Without this, the freed space stays in the database file.
         if let Err(error) = engine.store.vacuum() {
-            problems.push(Problem::new(error.full(), "later: epitome memory gc"));
+            problems.push(Problem::new(error.full(), "try again later: epitome memory gc"));
         }
     }
     let checked = engine.store.check()?;
@@ -212,14 +212,17 @@ fn seat(
     let last = seat_log::newest(&config.data_dir, agent.name());
     if let Some(why) = last.as_ref().and_then(|it| it.failed.as_deref()).filter(|_| ours) {
         problems.push(Problem {
-            what: format!("{}'s last compaction was left to it: {why}", agent.info().title),
-            remedy: "nothing was lost; if it happens again, epitome install AGENT --no-seat leaves compaction to it".to_owned(),
+            what: format!("{}'s last compaction was left to the agent itself: {why}", agent.info().title),
+            remedy:
+                "nothing was lost; if it happens again, leave compaction to the agent: epitome install AGENT \
+                     --no-seat"
+                    .to_owned(),
         });
     }
     for other in others.iter().filter(|_| ours) {
         problems.push(Problem {
             what: format!("{} may compact in {} too", other.display(), agent.info().title),
-            remedy: "keep one of the two; ours goes with --no-seat".to_owned(),
+            remedy: "keep only one of the two; epitome install AGENT --no-seat removes ours".to_owned(),
         });
     }
     let setting = |from: &str| config.agent_setting(from);
@@ -227,7 +230,7 @@ fn seat(
     let deaf = unheard.is_some();
     problems.extend(unheard);
     let name = match (ours, others.first()) {
-        (true, _) if deaf => format!("{} (it does not ask ours)", agent.info().title),
+        (true, _) if deaf => format!("{} (it does not call Epitome)", agent.info().title),
         (true, None) => "Epitome".to_owned(),
         (true, Some(_)) => "Epitome and another plugin".to_owned(),
         (false, Some(other)) => other.display().to_string(),
@@ -274,7 +277,7 @@ fn show(answer: &DoctorAnswer, screen: &mut Screen<'_>) -> Result<()> {
         answer.store.path
     ))?;
     if let Some(fixed) = answer.store.fixed {
-        screen.line(&format!("         {fixed} originals stored anew"))?;
+        screen.line(&format!("         {fixed} originals rewritten"))?;
     }
     for it in &answer.problems {
         screen.line("")?;

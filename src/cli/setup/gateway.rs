@@ -41,15 +41,18 @@ pub(crate) fn take_out(config: &Config, changes: &mut Vec<FileChange>, made_file
 pub(crate) fn explanation(url: Option<&str>) -> Vec<String> {
     let Some(url) = url else {
         return vec![
-            "Codex compacts by itself: only its base URL can change that. `epitome install codex --gateway` sets it".to_owned(),
+            "Codex compacts by itself; only a gateway as its base URL can change that: `epitome install codex \
+             --gateway` sets it".to_owned(),
         ];
     };
     let address = authority(url);
     let chatgpt = format!("http://{address}/backend-api/codex");
     vec![
-        format!("/compact and automatic compaction are answered while this runs: epitome serve --http {address} --upstream https://api.openai.com"),
-        "without it Codex reaches no model; `epitome doctor` says whether it is there. To leave: epitome install codex --no-seat".to_owned(),
-        format!("with a ChatGPT login (not measured): --gateway {chatgpt}, and --upstream https://chatgpt.com"),
+        format!("Epitome answers /compact and automatic compaction while this runs: epitome serve --http {address} \
+                 --upstream https://api.openai.com"),
+        "without it, Codex cannot reach its model; `epitome doctor` checks it. To remove it: epitome install codex \
+         --no-seat".to_owned(),
+        format!("with a ChatGPT login (untested): --gateway {chatgpt}, and --upstream https://chatgpt.com"),
     ]
 }
 
@@ -58,13 +61,19 @@ pub(crate) fn open_capsules(config: &Config, dry_run: bool, screen: &mut Screen<
     for session in rollouts::holding(&config.agents) {
         let path = session.path.display().to_string();
         let line = if dry_run {
-            format!("{path}  would be changed: its compactions are opened, which no provider could read")
+            format!(
+                "{path}  would be changed: its compactions, which no provider can read, are replaced by their \
+                     summaries"
+            )
         } else {
             match rollouts::open(&config.agents, &session, &config.data_dir, &config.owner) {
                 Ok(count) => {
-                    format!("{path}  changed: {count} compactions opened, which no provider could read")
+                    format!(
+                        "{path}  changed: {count} compactions, which no provider can read, were replaced by \
+                             their summaries"
+                    )
                 }
-                Err(error) => format!("{path}  stays, and needs the gateway to be resumed: {}", error.full()),
+                Err(error) => format!("{path}  unchanged; resuming it needs the gateway: {}", error.full()),
             }
         };
         if screen.json {
@@ -83,10 +92,11 @@ pub(crate) fn probe(config: &Config) -> Option<Result<String, (String, String)>>
     let url = codex::gateway(&std::fs::read_to_string(settings).ok()?)?;
     let address = authority(&url);
     match ask(&address) {
-        Some(upstream) => Some(Ok(format!("{address} answers, and passes on to {upstream}"))),
+        Some(upstream) => Some(Ok(format!("{address} answers and forwards to {upstream}"))),
         None => Some(Err((
             format!(
-                "Codex's base URL is our gateway at {address}, but no gateway answers there: Codex reaches no model"
+                "Codex's base URL is our gateway at {address}, but no gateway answers there, so Codex cannot reach \
+                 its model"
             ),
             format!(
                 "epitome serve --http {address} --upstream https://api.openai.com, or epitome install codex --no-seat"

@@ -16,21 +16,21 @@ use history::error::{Error, ErrorKind, Result};
 
 #[derive(Debug, Args)]
 pub struct InstallArgs {
-    /// claude-code, codex, gemini-cli, opencode or pi; for cursor, vscode, goose and zed what to add is printed
+    /// claude-code, codex, gemini-cli, opencode or pi; for cursor, vscode, goose and zed, prints what to add by hand
     agent: String,
-    /// Only the MCP server
+    /// Do not install hooks
     #[arg(long)]
     no_hooks: bool,
     /// Leave compaction to the agent; removes what an earlier install added
     #[arg(long)]
     no_seat: bool,
-    /// Codex does not show MCP prompts: install them as prompt files
+    /// Codex: install the MCP prompts as prompt files, since Codex does not show MCP prompts
     #[arg(long)]
     prompts: bool,
     /// Gemini CLI: run the tools without asking
     #[arg(long)]
     trust: bool,
-    /// Codex: make `epitome serve --http … --upstream …` its base URL, which then answers its compactions
+    /// Codex: set its base URL to `epitome serve --http … --upstream …`, which then answers its compactions
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = gateway::DEFAULT, conflicts_with = "no_seat")]
     gateway: Option<String>,
     /// Claude Code in a terminal: also compact when a turn ends with this much of the window used [default: off]
@@ -88,7 +88,7 @@ pub(crate) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Scr
         install::other_status_line(&config.agents, config.programs_dir(), of).filter(|_| wanted.status_line);
     if let Some(path) = other {
         tracing::warn!(
-            "{} has a status line of its own, which stays; let it run `epitome statusline` to show ours in it",
+            "{} already has a status line, which is kept; let it run `epitome statusline` to show ours in it",
             path.display()
         );
     }
@@ -237,7 +237,7 @@ fn named(name: &str) -> Result<(AgentRef, &'static Registration)> {
 /// This program's path as called: a version manager's link rather than its target, which an update moves.
 fn program(config: &Config) -> Result<PathBuf> {
     let real = std::env::current_exe()
-        .map_err(|error| Error::new(ErrorKind::Io, "asking where this program lies").because(error))?;
+        .map_err(|error| Error::new(ErrorKind::Io, "finding the path of this program").because(error))?;
     let called = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();
     let cwd = &config.environment.cwd;
     let places = match called.components().count() {
@@ -269,8 +269,8 @@ fn show(screen: &mut Screen<'_>, changes: &[FileChange], dry_run: bool) -> Resul
         let what = match (&it.before, &it.after, dry_run) {
             (_, None, false) => "removed",
             (_, None, true) => "would be removed",
-            (None, _, false) => "made",
-            (None, _, true) => "would be made",
+            (None, _, false) => "created",
+            (None, _, true) => "would be created",
             (_, _, false) => "changed",
             (_, _, true) => "would change",
         };

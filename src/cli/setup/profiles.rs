@@ -30,7 +30,10 @@ pub(crate) fn run(engine: &Engine, arguments: &ProfilesArgs, screen: &mut Screen
     };
     screen.table(&head, profiles.iter().map(row), &["new context", "follows", "summary", "auto-compacts"])?;
     screen.note("")?;
-    screen.note("epitome profiles NAME prints one, with its numbers and where it deviates; saved, it is yours: --profile FILE.toml")?;
+    screen.note(
+        "epitome profiles NAME prints one, with its numbers and deviations; save it to a file to customize \
+                 it (--profile FILE.toml)",
+    )?;
     Ok(0)
 }
 

@@ -32,7 +32,7 @@ const SCHEMAS: [(&str, fn() -> Schema); 15] = [
 
 #[derive(Debug, Args)]
 pub struct SchemaArgs {
-    /// The command whose --json is described
+    /// Command whose --json output to describe
     command: String,
 }
 

@@ -16,7 +16,7 @@ use history::error::Result;
 pub struct ExportArgs {
     /// A session file, a session id, `current` or `latest`
     session: String,
-    /// The file to write, usually named *.epitome
+    /// File to write, usually named *.epitome
     #[arg(long, short, value_name = "FILE")]
     out: PathBuf,
     /// Only sessions of this agent
@@ -26,12 +26,12 @@ pub struct ExportArgs {
 
 #[derive(Debug, Args)]
 pub struct ImportArgs {
-    /// What `export` wrote, or a session file of an agent
+    /// File that `export` wrote, or an agent's session file
     file: PathBuf,
     /// Target agent [default: the session's own]
     #[arg(long)]
     agent: Option<String>,
-    /// Into this directory, instead of the one that the session was started in
+    /// Import into this directory, instead of the one in which the session was started
     #[arg(long)]
     here: bool,
 }

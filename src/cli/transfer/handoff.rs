@@ -14,13 +14,13 @@ use tokens::Estimator;
 pub struct HandoffArgs {
     #[command(flatten)]
     common: Common,
-    /// What the next session is for
+    /// Goal of the new session
     #[arg(long, value_name = "TEXT")]
     goal: String,
     /// Target agent: claude-code, codex, gemini-cli, opencode [default: the session's own]
     #[arg(long = "as", value_name = "AGENT", requires = "apply")]
     to: Option<String>,
-    /// Write the brief here instead of standard output
+    /// File to write the brief to, instead of standard output
     #[arg(long, short, value_name = "FILE", conflicts_with = "apply")]
     out: Option<std::path::PathBuf>,
     /// Make a new session that starts with the brief

@@ -75,7 +75,8 @@ fn waiting(engine: &Engine, session: Option<&str>) -> Result<Vec<Entry>> {
         }
     }
     if let (Some(session), true) = (session, out.is_empty()) {
-        let what = "expected the id of an archived session or its handle; `epitome sessions --keep` archives what lies here";
+        let what = "expected the id of an archived session or its handle; `epitome sessions --keep` archives the \
+                    sessions of this machine";
         return Err(Error::new(ErrorKind::Arguments, format!("pushing {session}: {what}, found none")));
     }
     Ok(out)

@@ -46,7 +46,7 @@ impl VaultClient {
         match url.scheme() {
             "https" => {}
             "http" if is_here => {}
-            _ => return Err(wrong("https://, since the token would be readable on the way")),
+            _ => return Err(wrong("https://, since the token would be sent unencrypted")),
         }
         let doing = "setting up a connection to the vault";
         let client = client(is_here).connect_timeout(CONNECT).timeout(TOTAL).build();
@@ -58,7 +58,8 @@ impl VaultClient {
     /// Sends a session. Sending the same bytes again stores no second copy.
     pub fn send(&self, about: &SessionLabel<'_>, bytes: Vec<u8>) -> Result<Delivery> {
         let away = |found: String| {
-            let what = "expected the server to store it; it stays in the archive, and the next push goes on";
+            let what =
+                "expected the server to store it; it stays in the archive, and the next push continues";
             Error::new(ErrorKind::Io, format!("pushing {}: {what}, found {found}", about.session))
         };
         let mut url = self.url.clone();

@@ -24,7 +24,10 @@ pub fn answered(
     let scope = engine.store.locate(handle, &engine.config.owner)?;
     let kept = engine.store.ask(&scope, handle, engine.now)?;
     let state: State = serde_json::from_str(&kept).map_err(|error| {
-        let what = format!("answering {handle}: expected an ask of this version, found another; ask again");
+        let what = format!(
+            "answering {handle}: expected a request of this version of Epitome, found another; start \
+                            over with the first call"
+        );
         Error::new(ErrorKind::Store, what).because(error)
     })?;
     let format = state.format.as_deref().map(Format::named).transpose()?;
@@ -40,7 +43,8 @@ pub fn answered(
     };
     if !same {
         let what = format!(
-            "answering {handle}: expected a session that begins with the {} messages the summary was asked for, found another; ask again",
+            "answering {handle}: expected a session that begins with the {} messages to summarize, found another; \
+             start over with the first call",
             state.count
         );
         return Err(Error::new(ErrorKind::Changed, what));

@@ -83,5 +83,5 @@ pub(crate) fn remember(engine: &Engine, opened: &Opened, ask: &Ask, summary: Opt
     }
     let memory = NewMemory::summary(session, summary);
     let remembered = engine.store.remember(&engine.memory_scope(history), &memory, engine.now);
-    remembered.err().map(|error| format!("the summary could not be remembered: {error}"))
+    remembered.err().map(|error| format!("the summary could not be saved as a memory: {error}"))
 }

@@ -74,7 +74,7 @@ impl MinKept {
             let kept = kept.filter(|it| *it < least)?;
             // Rounded down: 89.9 % must not be called 90.
             Some(format!(
-                "{:.1} % of {name} where {:.1} % were asked for",
+                "{:.1} % of {name} (required: {:.1} %)",
                 (kept * 1000.0).floor() / 10.0,
                 least * 100.0
             ))

@@ -215,7 +215,7 @@ fn checked(
     let attempt = attempt::make_within(request, plan).map_err(Rejection::Plan)?;
     if attempt.outcome.orphans > 0 {
         job.warnings.push(format!(
-            "{} tool outputs were left out: each is a second output of a call that is summarised",
+            "{} tool outputs were left out: each is a second output of a summarized call",
             attempt.outcome.orphans
         ));
     }
@@ -291,7 +291,7 @@ fn lost_too_much(
             let hint = Hint::RaiseBudget { tokens };
             engine.hinted(format!("this would keep {missed}"), Some(hint))
         }
-        None => format!("this would keep {missed}; no budget below the whole would keep it"),
+        None => format!("this would keep {missed}; no budget smaller than the session would be enough"),
     };
     Rejection::LostTooMuch {
         reason,
@@ -325,7 +325,8 @@ fn put(job: &mut CompactJob<'_>, attempt: &Attempt, messages: Vec<u8>) -> Result
     };
     let archived = archive::archive(engine, opened, ask, result)?;
     if !engine.store.keeps() {
-        let what = "nothing is archived (store.persistence = \"none\"): the handles in the result cannot be restored";
+        let what = "archiving is switched off (store.persistence = \"none\"): the handles in the result cannot be \
+                    restored";
         job.warnings.push(what.to_owned());
     }
     let written = || -> Result<_> {
@@ -354,7 +355,7 @@ fn put(job: &mut CompactJob<'_>, attempt: &Attempt, messages: Vec<u8>) -> Result
             let (installed, mut warnings) =
                 write_back::install(engine, opened, after, job, &archived.compaction)?;
             warnings.extend(crate::engine::repair::left_behind(opened).unwrap_or_else(|error| {
-                Some(format!("whether the session was damaged could not be looked up: {}", error.full()))
+                Some(format!("it could not be checked whether the session is damaged: {}", error.full()))
             }));
             (Delivered::Session(installed), warnings)
         }
@@ -376,7 +377,7 @@ fn note(job: &mut CompactJob<'_>, accepted: &Accepted, output: &Delivered) {
         && measured.history.meta.session.is_some()
         && let Err(error) = request::keep_snapshot(engine, measured.history, need.to, written)
     {
-        job.warnings.push(format!("the summary could not be kept for the next time: {error}"));
+        job.warnings.push(format!("the summary could not be saved for the next compaction: {error}"));
     }
 }
 

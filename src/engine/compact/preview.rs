@@ -73,7 +73,8 @@ pub fn apply_preview(engine: &Engine, handle: &str, to: To) -> Result<(Compacted
     let kept = engine.store.ask(&scope, handle, engine.now)?;
     let state: Preview = serde_json::from_str(&kept).map_err(|error| {
         let what = format!(
-            "applying {handle}: expected the handle that a preview printed, found another; run the preview again"
+            "applying {handle}: expected the handle of a preview of this version of Epitome, found another; run the \
+             preview again"
         );
         Error::new(ErrorKind::Arguments, what).because(error)
     })?;
@@ -87,7 +88,7 @@ pub fn apply_preview(engine: &Engine, handle: &str, to: To) -> Result<(Compacted
     if Fingerprint::of(&opened.session.history) != state.before {
         let now = opened.session.history.messages().len();
         return Err(changed(&format!(
-            "expected the {} messages that were previewed, found {now}, not all of them the same",
+            "expected the {} messages that were previewed, found {now} messages that differ",
             state.before.messages
         )));
     }
@@ -96,7 +97,8 @@ pub fn apply_preview(engine: &Engine, handle: &str, to: To) -> Result<(Compacted
     let again = compact::compact(engine, &opened, &ask)?;
     if again.history().map(Fingerprint::of) != Some(state.after) {
         return Err(changed(
-            "expected the result that was shown, found another (the profile depends on the time, or Epitome was updated)",
+            "expected the result that was previewed, found another (the profile depends on the time, or Epitome was \
+             updated)",
         ));
     }
     let done = compact::compact(engine, &opened, &Ask { to, ..ask })?;

@@ -219,9 +219,9 @@ fn asked(
     let provider = Http::new(endpoint.clone(), engine.config.summarizers.limits)?;
     let result = run::with_transport(&mut dialogue, request, &provider, &watch)?;
     // The summary is paid for already: a locked store must not lose it.
-    let uncounted = summary_cost::count(engine, endpoint, &dialogue, began.elapsed()).err().map(|error| {
-        format!("what was sent could not be counted towards the limits of the hour: {}", error.full())
-    });
+    let uncounted = summary_cost::count(engine, endpoint, &dialogue, began.elapsed())
+        .err()
+        .map(|error| format!("the usage could not be counted toward the hourly limits: {}", error.full()));
     match result {
         None => {
             if let Some(why) = uncounted {
@@ -338,7 +338,7 @@ fn by_host(job: &CompactJob<'_>, plan: &Plan, request: &SummaryRequest<'_>) -> R
             let handle = engine.store.put_ask(&scope, &history::json::compact(&state), engine.now)?;
             let handle = handle.as_str().to_owned();
             let next = Next::model(format!(
-                "write what `ask` says, then call again with handle {handle} and what you wrote as answer"
+                "write the summary as `ask` says, then call again with handle {handle} and the summary as answer"
             ));
             // Earlier turns are in the caller's context already.
             let mut turns = asked.turns.iter().filter(|it| it.speaker == Speaker::Us);
@@ -377,7 +377,7 @@ fn shorten(text: &mut String, chars: usize) {
 }
 
 fn not_recorded(error: Error) -> String {
-    format!("whether the provider failed could not be noted: {}", error.full())
+    format!("the provider's success or failure could not be recorded: {}", error.full())
 }
 
 fn cancelled() -> Error {

@@ -51,8 +51,8 @@ pub(crate) fn cost(
     let known = opened.session.format == api_format(endpoint.api) && meta.system.is_some();
     let why_not = match (known, same) {
         (true, true) => None,
-        (false, _) => Some("the request that the agent sent is not known, only its messages"),
-        (true, false) => Some("the session runs on another model, whose cache is another"),
+        (false, _) => Some("only the messages of the agent's request are known, not all of it"),
+        (true, false) => Some("the session uses another model, with its own cache"),
     };
     let warm = meta.times.is_some_and(|it| engine.now.saturating_sub(it.1) < CACHE_LIVES);
     let own: u64 = request.excerpts.iter().map(|it| (request.count)(&it.text) + 12).sum();
@@ -85,10 +85,8 @@ pub(crate) fn cost(
     out.prefix_dollars = predicted.prefix.map(cents);
     out.pays_after_turns = predicted.pays_after;
     out.why = match (why_not, predicted.form, warm) {
-        (Some(why), ..) => format!("asked with a prompt of our own: {why}"),
-        (None, RequestForm::Own, _) => {
-            "a prompt of our own is cheaper than the session's own request".to_owned()
-        }
+        (Some(why), ..) => format!("asked with our own prompt: {why}"),
+        (None, RequestForm::Own, _) => "our own prompt is cheaper than the session's own request".to_owned(),
         (None, RequestForm::Prefix, true) => {
             "the session's own request is still in the provider's cache".to_owned()
         }
@@ -147,7 +145,7 @@ pub fn estimate_by_provider(
     mask(&mut messages, &engine.config.redactor);
     let tokens = run::count_tokens(messages, &endpoint, summarizers.limits)?;
     answer.warnings.push(format!(
-        "the messages were sent to {} at {} to be counted; shares and triggers are by our own count",
+        "the messages were sent to {} at {} to be counted; shares and triggers use our own count",
         endpoint.label(),
         endpoint.host()
     ));
@@ -170,7 +168,7 @@ pub(crate) fn left_alone(engine: &Engine, endpoint: &Endpoint) -> Result<Option<
         let left = mark.at.saturating_add(COOL_DOWN).saturating_sub(engine.now);
         if count >= BREAKER && left > 0 && left <= COOL_DOWN {
             return Ok(Some(format!(
-                "{} failed {count} times in a row and is left alone for {} s more",
+                "{} failed {count} times in a row and is not asked for another {} s",
                 endpoint.provider,
                 left / 1000 + 1
             )));
@@ -197,7 +195,7 @@ pub(crate) fn left_alone(engine: &Engine, endpoint: &Endpoint) -> Result<Option<
     if let Some(asked) = reached(ASKED, limits.seconds_per_hour.map(|it| it.saturating_mul(1_000)))? {
         let most = limits.seconds_per_hour.unwrap_or_default();
         let asked = asked / 1_000;
-        return Ok(Some(format!("the limit of {most} s an hour was reached ({asked} s went by)")));
+        return Ok(Some(format!("the limit of {most} s an hour was reached ({asked} s were used)")));
     }
     Ok(None)
 }
@@ -215,9 +213,8 @@ fn uncountable(engine: &Engine, endpoint: &Endpoint) -> Option<String> {
     ];
     let (_, name) = set.into_iter().find(|it| it.0 && !engine.store.keeps())?;
     Some(format!(
-        "summarizer.{name}: expected a store that counts what is used in the hour, found none that keeps anything \
-         (store.persistence = \"none\", or it could not be opened), so {} is not asked; mend or switch on the store, or \
-         take the limit out",
+        "summarizer.{name}: expected a persistent store to count the usage of an hour, found none (store.persistence = \
+         \"none\", or it could not be opened), so {} is not asked; repair or enable the store, or remove the limit",
         endpoint.provider
     ))
 }
@@ -266,7 +263,8 @@ impl CostInfo {
         let mut out = match (self.spent_dollars, self.own_dollars, self.prefix_dollars) {
             (Some(spent), ..) => format!("{} cost {}", self.model, dollars(spent)),
             (None, Some(own), Some(prefix)) => format!(
-                "{} would cost about {} with a prompt of our own, {} behind the session's own request ({} of about {} tokens)",
+                "{} would cost about {} with our own prompt, {} appended to the session's own request ({} of about \
+                 {} tokens)",
                 self.model,
                 dollars(own),
                 dollars(prefix),
@@ -283,9 +281,9 @@ impl CostInfo {
             (None, None, _) => format!("{} would be sent about {} tokens", self.model, self.input_tokens),
         };
         match self.pays_after_turns {
-            Some(1) => out.push_str("; that is paid for after 1 turn of the smaller context"),
+            Some(1) => out.push_str("; the smaller context saves that in 1 turn"),
             Some(turns) => {
-                out.push_str(&format!("; that is paid for after {turns} turns of the smaller context"));
+                out.push_str(&format!("; the smaller context saves that in {turns} turns"));
             }
             None => {}
         }

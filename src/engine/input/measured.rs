@@ -100,27 +100,28 @@ pub(crate) fn warnings(engine: &Engine, opened: &Opened, measured: &Measured<'_>
     let mut out = notes(opened);
     if let Some((message, tokens)) = measured.counter.disbelieved() {
         out.push(format!(
-            "message {message} reports a context of {tokens} tokens, which is not this history's: more than any model \
-             takes or than the messages can come to, or less than a twentieth of them; it is counted without that report"
+            "message {message} reports a context of {tokens} tokens, which cannot be this history's: it is more than \
+             any model accepts, more than the messages can have, or less than a twentieth of them; the report is \
+             ignored"
         ));
     }
     if let Some((message, why)) = compaction::plan::refused(measured.history.messages(), &measured.counter) {
         out.push(format!(
             "message {message} holds an image that the API refuses ({why}): every request with it fails; `epitome \
-             compact` replaces it by a note"
+             compact` replaces it with a note"
         ));
     }
     let hidden = measured.counter.hidden();
     if hidden > 0 {
         out.push(format!(
-            "{hidden} tokens of the messages were not sent with the last request, by what the provider reported: \
-             something (a plugin, the agent itself) prunes what the model sees; the context size excludes them"
+            "{hidden} tokens of the messages were not sent with the last request, according to the provider's \
+             report: a plugin or the agent itself prunes what the model sees; the context size excludes them"
         ));
     }
     if let Some((seen, window)) = measured.inferred {
         let what = format!(
-            "the session had a context of {seen} tokens, more than the window that the model is known for; its window \
-             is taken to be {window}"
+            "the session had a context of {seen} tokens, more than the model's known window; a window of {window} is \
+             assumed"
         );
         out.push(engine.hinted(what, Some(Hint::GiveWindow)));
     }
@@ -145,7 +146,7 @@ fn notes(opened: &Opened) -> Vec<String> {
     }
     if let (false, true, Some(path)) = (notes.is_empty(), opened.session.format.is_repaired(), &opened.path) {
         let session = crate::agents::reach::quoted(&path.display().to_string());
-        out.push(format!("`epitome repair {session}` says what is wrong with it, and mends only that"));
+        out.push(format!("`epitome repair {session}` shows what is wrong with it, and repairs only that"));
     }
     out
 }

@@ -228,7 +228,7 @@ fn named_session(engine: &Engine, name: &str, agent: Option<&str>) -> Result<Fou
         let found = agents::current(&env);
         return exactly_one(
             without_continued(engine, found),
-            "expected the session of the agent that calls, found none: no agent is known to call",
+            "expected the calling agent's session, found no calling agent",
         );
     }
     let newest = sessions(engine, agent, Directories::Here)?.into_iter().find(|it| it.parent.is_none());
@@ -306,10 +306,8 @@ pub(crate) fn default_session(engine: &Engine, agent: Option<&str>) -> Result<Fo
         let what = "which session? No agent's sessions were found here; give a file";
         return Err(Error::new(ErrorKind::Input, what));
     }
-    let what = format!(
-        "which session? None is of this directory. The newest elsewhere:{}",
-        session_lines(&anywhere)
-    );
+    let what =
+        format!("which session? This directory has none. The newest elsewhere:{}", session_lines(&anywhere));
     Err(Error::new(ErrorKind::Input, what))
 }
 
@@ -323,8 +321,7 @@ fn exactly_one(mut found: Vec<FoundSession>, none: &str) -> Result<FoundSession>
         0 => Err(Error::new(ErrorKind::Input, none)),
         1 => Ok(found.remove(0)),
         _ => {
-            let what =
-                format!("several sessions could be meant; name one by its id:{}", session_lines(&found));
+            let what = format!("several sessions match; name one by its id:{}", session_lines(&found));
             let ids = found.into_iter().map(|it| it.id).collect();
             Err(Error::new(ErrorKind::Ambiguous, what).candidates(ids))
         }

@@ -89,7 +89,7 @@ impl Amount {
 
 /// The values of `--style`, each with its help.
 const STYLES: [(&str, &str); 3] = [
-    ("brief", "Pinned facts and one line for the rest"),
+    ("brief", "Pinned facts, and one line for the rest"),
     ("detailed", "Everything that fits"),
     ("technical", "Files, commands, errors and identifiers first"),
 ];
@@ -114,7 +114,7 @@ where
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, Args, JsonSchema)]
 #[serde(default)]
 pub struct Counting {
-    /// The model to count for, instead of the session's
+    /// Model to count for, instead of the session's
     #[arg(long)]
     #[serde(deserialize_with = "field::text")]
     #[schemars(with = "String", description = "")]
@@ -124,11 +124,11 @@ pub struct Counting {
     #[serde(deserialize_with = "field::window")]
     #[schemars(with = "u64", description = "")]
     pub window: Option<u64>,
-    /// Tokens of system prompt and tools, where the input has only messages
+    /// Tokens of system prompt and tools, if the input contains only messages
     #[arg(long, value_name = "TOKENS", value_parser = tokens, allow_hyphen_values = true)]
     #[schemars(skip)]
     pub overhead: Option<u64>,
-    /// auto, o200k, cl100k, chars4, bytes4, gemini-cli, gemini-cli@0.61, …
+    /// How to count tokens: auto, o200k, cl100k, chars4, bytes4, gemini-cli, gemini-cli@0.61, …
     #[arg(long)]
     #[serde(deserialize_with = "field::parsed")]
     #[schemars(with = "String", description = "")]
@@ -144,7 +144,7 @@ pub struct CompactOptions {
     #[serde(deserialize_with = "field::parsed")]
     #[schemars(with = "String", description = "Size after: 4000 or 20%.")]
     pub budget: Option<Amount>,
-    /// How much of the end to keep verbatim: tokens, or a share
+    /// How much of the end to keep verbatim: tokens, or a share such as 30%
     #[arg(long, value_name = "SHARE|TOKENS", allow_hyphen_values = true)]
     #[serde(deserialize_with = "field::parsed")]
     #[schemars(with = "String", description = "8000 or 30%.")]
@@ -164,7 +164,7 @@ pub struct CompactOptions {
     #[serde(deserialize_with = "field::texts")]
     #[schemars(description = "Facts kept verbatim.")]
     pub pin: Vec<String>,
-    /// Obey the profile's own trigger, switches and cool-down
+    /// Act only if the profile's own trigger, switches and cool-down allow it
     #[arg(long)]
     #[serde(deserialize_with = "field::flag")]
     #[schemars(description = "Only if due.")]
@@ -173,12 +173,12 @@ pub struct CompactOptions {
     #[arg(long, value_parser = one_of::<Cause>(&CAUSES))]
     #[schemars(skip)]
     pub trigger: Option<Cause>,
-    /// Refuse to keep less than this share of the facts: 0.9, 90%, or of classes U=0.95,F=0.9
+    /// Reject a result that keeps less than this share of the facts: 0.9, 90%, or per class U=0.95,F=0.9
     #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
     #[serde(deserialize_with = "field::parsed")]
     #[schemars(with = "String", description = "")]
     pub min_kept: Option<MinKept>,
-    /// Files that the profile puts back come from disk as they are now, not as they were last read
+    /// Read files that the profile puts back from disk as they are now, instead of as the agent last read them
     #[arg(long)]
     #[schemars(skip)]
     pub files_from_disk: bool,
@@ -193,12 +193,12 @@ pub struct PruneOptions {
     #[serde(deserialize_with = "field::number")]
     #[schemars(with = "u64", description = "Newest to keep.")]
     pub protect_tokens: Option<u64>,
-    /// Tools whose outputs are kept
+    /// Tools whose outputs to keep, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     #[serde(deserialize_with = "field::names")]
     #[schemars(description = "")]
     pub exclude_tools: Vec<String>,
-    /// Only the outputs of these calls
+    /// Only outputs of the calls with these ids, separated by commas
     #[arg(long, value_name = "IDS", value_delimiter = ',')]
     #[serde(deserialize_with = "field::names")]
     #[schemars(description = "Call ids.")]

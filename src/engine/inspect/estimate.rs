@@ -195,7 +195,7 @@ fn advice(measured: &Measured<'_>, used: Option<f64>, cost: Option<&NextCost>, n
     let (good_moment, why) = if pending {
         (false, "a tool call waits for its output".to_owned())
     } else if expired && level != AdviceLevel::Room {
-        (true, "the provider's cache has expired, so that a compaction loses nothing of it".to_owned())
+        (true, "the provider's cache has expired, so a compaction loses no cached tokens".to_owned())
     } else if let Some(why) = facts::pause(measured.history) {
         (true, why)
     } else {
@@ -203,7 +203,7 @@ fn advice(measured: &Measured<'_>, used: Option<f64>, cost: Option<&NextCost>, n
     };
     let filled = match (used, measured.limits.window) {
         (Some(used), Some(window)) => format!("{used:.0} % of {window} tokens"),
-        _ => "the model's window is not known".to_owned(),
+        _ => "the model's window is unknown".to_owned(),
     };
     Advice { level, good_moment, why: format!("{filled}; {why}") }
 }

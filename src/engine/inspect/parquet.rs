@@ -96,7 +96,7 @@ impl Drop for Table {
 }
 
 fn failed(path: &Path) -> Error {
-    Error::new(ErrorKind::Io, "writing a table; the one that was there is as it was").at_path(path)
+    Error::new(ErrorKind::Io, "writing a table; the existing one is unchanged").at_path(path)
 }
 
 fn schema(columns: Columns) -> String {

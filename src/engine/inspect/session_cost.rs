@@ -56,7 +56,7 @@ pub fn cost_of(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<CostAnswer
     let bill = Bill::of(&requests, &engine.config.prices);
     let mut warnings = warnings(engine, opened, &measured);
     if requests.all.is_empty() {
-        warnings.push("the session records no usage, so nothing is known of its costs".to_owned());
+        warnings.push("the session records no usage, so its cost is unknown".to_owned());
     }
     if bill.total.unpriced > 0 {
         warnings.push(format!(
@@ -216,7 +216,7 @@ pub(crate) fn next_cost(
         let model = measured.history.meta.model.as_deref().unwrap_or("an unknown model");
         let why = match live(measured.history).all.is_empty() {
             true => "the session records no usage".to_owned(),
-            false => format!("how the provider of {model} caches is not known"),
+            false => format!("the caching rules of {model}'s provider are unknown"),
         };
         return NextCost { why, ..NextCost::default() };
     };
@@ -271,16 +271,16 @@ fn sentence(ahead: &Ahead<'_>, cost: &NextCost) -> String {
         None => format!("next request {} tokens, {state}", thousands(sizes.context)),
     };
     if let (Some(first), Some(each)) = (cost.after_first_dollars, cost.after_each_dollars) {
-        out.push_str(&format!("; compacted ${first:.4}, then ${each:.4} each: "));
+        out.push_str(&format!("; if compacted, ${first:.4}, then ${each:.4} each: "));
         out.push_str(&match cost.pays_after_requests {
-            Some(1) => "pays at once".to_owned(),
-            Some(count) => format!("pays after {count} requests"),
-            None => "does not pay".to_owned(),
+            Some(1) => "pays off at once".to_owned(),
+            Some(count) => format!("pays off after {count} requests"),
+            None => "does not pay off".to_owned(),
         });
     }
     match &ahead.price {
         Ok(price) if cost.next_dollars.is_some() => out.push_str(&format!("; prices of {}", price.date)),
-        Ok(_) => out.push_str("; its price at this size is not known"),
+        Ok(_) => out.push_str("; its price at this size is unknown"),
         Err(why) => out.push_str(&format!("; {why}")),
     }
     out

@@ -271,8 +271,8 @@ fn expiry(engine: &Engine, event: &HookEvent, scope: &Scope, share: f64) -> Resu
     }
     engine.store.mark(scope, &name, &until, engine.now)?;
     Ok(format!(
-        "The context is {:.0} % full and the provider's cache of it has expired, so that a compaction now loses nothing of \
-         it: call summarize_history with \"to\": \"session\" unless little is left to do. Costs: {}.",
+        "The context is {:.0} % full and the provider's cache of it has expired, so a compaction now loses no cached \
+         tokens: call summarize_history with \"to\": \"session\" unless little is left to do. Costs: {}.",
         share * 100.0,
         cost.why
     ))

@@ -79,7 +79,7 @@ pub fn seat(engine: &Engine, opened: Opened, original: Option<&Opened>, ask: &Se
         return Err(Error::new(ErrorKind::Refused, "the conversation to compact has no prompt or answer"));
     }
     if !engine.store.keeps() {
-        return Err(Error::new(ErrorKind::Refused, "nothing is archived (persistence = \"none\")"));
+        return Err(Error::new(ErrorKind::Refused, "archiving is switched off (persistence = \"none\")"));
     }
     let options = CompactOptions {
         trigger: Some(ask.cause),

@@ -183,7 +183,7 @@ fn carried(engine: &Engine, arrived: &Arrived<'_>, agent: AgentRef, to: &Destina
     let mut warnings = Vec::new();
     if !arrived.sub_agents.is_empty() {
         warnings.push(format!(
-            "the sessions of {} sub-agents stay in the file: they go on in {} alone",
+            "the sessions of {} sub-agents were not imported: only {} can continue them",
             arrived.sub_agents.len(),
             arrived.agent.info().title
         ));
@@ -261,7 +261,7 @@ fn places(engine: &Engine, arrived: &Arrived<'_>, cwd: &Path) -> Result<Places> 
         match found.filter(|it| it.agent == arrived.agent).find(|it| !same(&it.path)) {
             None => Ok(path),
             Some(found) => {
-                let what = format!("a session with the id {id} is there already; nothing was imported");
+                let what = format!("a session with the id {id} already exists; nothing was imported");
                 Err(Error::new(ErrorKind::Refused, what).at(found.address(), None))
             }
         }

@@ -37,7 +37,10 @@ fn last(engine: &Engine, wanted: impl Fn(&Compaction) -> bool) -> Result<(Scope,
         }
         let of_sub_agent = is_sub_agent(engine, &it.session.id);
         if of_sub_agent {
-            tracing::warn!("{} is of a sub-agent: left as it is; name it to undo it", it.handle.as_str());
+            tracing::warn!(
+                "{} is a sub-agent's and was left as it is; name it to undo it",
+                it.handle.as_str()
+            );
         }
         !of_sub_agent
     };
@@ -94,8 +97,8 @@ pub(super) fn applied(engine: &Engine, name: &str) -> Result<(Scope, Compaction,
 /// The newest applied compaction of a session, or the one that made the session.
 pub(super) fn applied_of(engine: &Engine, opened: &Opened) -> Result<(Scope, Compaction, Applied)> {
     let none = || {
-        let what = "undoing: expected a session that was compacted or pruned in place, found none; name what is to be \
-                    undone by its handle";
+        let what = "undoing: expected a session that was compacted or pruned in place, found none; name the \
+                    compaction or prune by its handle";
         Error::new(ErrorKind::Arguments, what)
     };
     let history = &opened.session.history;
@@ -113,8 +116,8 @@ pub(super) fn applied_of(engine: &Engine, opened: &Opened) -> Result<(Scope, Com
 
 fn never_applied(name: &str) -> Error {
     let what = format!(
-        "{name}: expected a compaction that was applied, found one that was only planned or written to a file; \
-                        nothing is to be undone"
+        "{name}: expected a compaction that was applied, found one that was only planned or written to a file; there \
+         is nothing to undo"
     );
     Error::new(ErrorKind::Arguments, what)
 }

@@ -62,7 +62,7 @@ fn take_back(
         session_id: done.id,
         output: done.output,
         later_messages: done.later,
-        next: Next::user(format!("Go on with: {resume}")),
+        next: Next::user(format!("Resume with: {resume}")),
         resume,
         warnings: done.warnings,
     })
@@ -70,7 +70,7 @@ fn take_back(
 
 fn put_back(engine: &Engine, scope: &Scope, compaction: &Compaction, applied: &Applied) -> Result<Done> {
     let mark = serde_json::from_str(&applied.fingerprint).map_err(|error| {
-        Error::new(ErrorKind::Store, "undoing: expected to know what was written, found it unreadable")
+        Error::new(ErrorKind::Store, "undoing: expected the record of what was written, found it unreadable")
             .hint(Hint::RestoreCopy)
             .because(error)
     })?;
@@ -104,5 +104,5 @@ fn note(
     if let Some(left) = applied.session.as_deref().filter(|it| *it != done.id) {
         unnoted.extend(engine.store.mark(scope, &SessionMark::Undone.of(left), &done.id, engine.now).err());
     }
-    unnoted.iter().map(|it| format!("that it was undone could not be noted: {}", it.full())).collect()
+    unnoted.iter().map(|it| format!("the undo could not be recorded: {}", it.full())).collect()
 }

@@ -22,7 +22,7 @@ pub(crate) fn original_of(compaction: &Compaction) -> Result<&str> {
 }
 
 pub(crate) fn changed(path: &Path) -> Error {
-    let what = "undoing: the session was changed since in other ways than by later turns; undo those first (newest \
+    let what = "undoing: the session was changed since by more than later turns; undo those changes first (newest \
                 first)";
     Error::new(ErrorKind::Changed, what).or_hint(Hint::RestoreCopy).at_path(path)
 }

@@ -234,7 +234,8 @@ pub(super) fn fresh(message: &Message) -> Message {
 fn absolute(path: &str) -> Result<Location> {
     let place = Location::of(Some(Path::new(path)))?;
     if !place.path().is_absolute() {
-        let what = format!("undoing: expected the whole path of the session in the archive, found {path:?}");
+        let what =
+            format!("undoing: expected the absolute path of the session in the archive, found {path:?}");
         return Err(Error::new(ErrorKind::Store, what).hint(Hint::RestoreCopy));
     }
     Ok(place)

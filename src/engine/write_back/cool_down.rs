@@ -26,7 +26,7 @@ pub(crate) fn cooling_down(engine: &Engine, history: &History, profile_seconds: 
     let since = engine.now.saturating_sub(mark.at);
     // Only our own compactions can be undone: the mark of an agent's own holds no handle.
     let undo = Handle::parse(&mark.value)
-        .map(|it| format!("; `epitome undo {}` takes it back", it.as_str()))
+        .map(|it| format!("; `epitome undo {}` undoes it", it.as_str()))
         .unwrap_or_default();
     (0..wait).contains(&since).then(|| {
         let (since, wait) = (since / 1000, wait / 1000);

@@ -42,7 +42,7 @@ pub struct Installed {
 impl Installed {
     /// A new file, which the command `resume` resumes.
     pub(crate) fn new(path: &Path, session_id: String, resume: String) -> Self {
-        let next = Next::user(format!("Go on with: {resume}"));
+        let next = Next::user(format!("Resume with: {resume}"));
         let output = path.display().to_string();
         Self { output, session_id, resume, takes_effect: TakesEffect::OnResume, next }
     }
@@ -99,7 +99,7 @@ pub(crate) fn install(
                 engine.store.mark(&scope, &SessionMark::Compacted.of(id), compaction, engine.now)
             {
                 // Too late to fail: the result is already written.
-                warnings.push(format!("when it was compacted could not be noted: {}", error.full()));
+                warnings.push(format!("the time of the compaction could not be recorded: {}", error.full()));
             }
         }
     }
@@ -117,7 +117,7 @@ pub(crate) fn install(
 fn rebased(before: &History, now: &History, after: &History) -> Result<(History, usize)> {
     let (old, new) = (before.messages(), now.messages());
     if new.len() < old.len() || !old.iter().zip(new).all(|(one, other)| one.says_same(other)) {
-        let what = "the session is not what it was when it was read; nothing was changed; run this again";
+        let what = "the session has changed since it was read; nothing was written; run this again";
         return Err(Error::new(ErrorKind::Changed, what));
     }
     let grown = &new[old.len()..];
@@ -152,6 +152,6 @@ fn next(takes_effect: TakesEffect, live: bool, new: bool, resume: &str) -> Next 
         (TakesEffect::OnResume, true, false) => {
             Next::user(format!("Takes effect when the session is resumed: {resume}"))
         }
-        (TakesEffect::OnResume, false, _) => Next::user(format!("Go on with: {resume}")),
+        (TakesEffect::OnResume, false, _) => Next::user(format!("Resume with: {resume}")),
     }
 }

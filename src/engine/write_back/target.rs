@@ -22,7 +22,7 @@ impl Location {
     /// The location of an opened session.
     pub(crate) fn of(path: Option<&Path>) -> Result<Self> {
         let Some(path) = path else {
-            let what = "applying: expected a session that an agent keeps, found messages";
+            let what = "applying: expected an agent's session, found messages";
             return Err(Error::new(ErrorKind::Arguments, what).hint(Hint::WriteCopy));
         };
         let address = path.to_string_lossy();
@@ -67,8 +67,8 @@ impl Target {
         let place = Location::of(opened.path.as_deref())?;
         let export = agent.info().database.is_some() && matches!(place, Location::File(_));
         if !engine.store.keeps() {
-            let what = "the configuration says that nothing is archived (persistence = \"none\"), and nothing is replaced \
-                        without its original";
+            let what = "archiving is switched off in the configuration (persistence = \"none\"), and a session is \
+                        replaced only if its original is archived";
             return Err(Error::new(ErrorKind::Refused, what).hint(Hint::WriteCopy));
         }
         if !export {
@@ -82,8 +82,8 @@ impl Target {
         let head = opened.source.bytes(0..opened.source.len().min(VERSION_IN))?;
         let Some(version) = self.agent.newer(&history::json::mend(&head)) else { return Ok(()) };
         let what = format!(
-            "applying: {} {version} wrote this session, which is newer than what its form is known of; look for a \
-             newer epitome",
+            "applying: {} {version} wrote this session, and its format is known only for older versions; look for a \
+             newer Epitome",
             self.agent.info().title
         );
         let refused = Error::new(ErrorKind::Refused, what).or_hint(Hint::WriteCopy);
@@ -114,19 +114,19 @@ pub(crate) fn in_reach(engine: &Engine, agent: AgentRef, place: &Location) -> Re
     if about.is_symlink() {
         let target = std::fs::read_link(path).unwrap_or_default();
         return Err(refused(format!(
-            "applying would replace a symbolic link by a file; pass its target: {}",
+            "applying would replace a symbolic link with a file; pass its target: {}",
             target.display()
         )));
     }
     if about.permissions().readonly() {
-        let what = "applying: the file may not be written (chmod u+w)".to_owned();
+        let what = "applying: the file is not writable (chmod u+w)".to_owned();
         return Err(refused(what).or_hint(Hint::WriteCopy));
     }
     let env = &engine.config.agents;
     let is_found = || agent.looks_elsewhere(env) || real(path).starts_with(real(&agent.home(env)));
     if !is_found() {
         let what = format!(
-            "applying: {} would not find it there; expected it below {}",
+            "applying: {} would not find the session there; expected it below {}",
             agent.info().title,
             agent.home(env).display()
         );

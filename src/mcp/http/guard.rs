@@ -83,7 +83,7 @@ impl Guard {
         if known {
             Ok(())
         } else {
-            Err(HttpRefusal(StatusCode::FORBIDDEN, "this host is not served here (--allow-host)"))
+            Err(HttpRefusal(StatusCode::FORBIDDEN, "this host name is not allowed (--allow-host)"))
         }
     }
 
@@ -95,7 +95,7 @@ impl Guard {
                 .ok()
                 .and_then(|it| it.strip_prefix("http://").or(it.strip_prefix("https://")));
             if !rest.is_some_and(|it| self.knows(it)) {
-                return Err(HttpRefusal(StatusCode::FORBIDDEN, "this origin may not call (--allow-host)"));
+                return Err(HttpRefusal(StatusCode::FORBIDDEN, "this origin is not allowed (--allow-host)"));
             }
         }
         Ok(())
@@ -137,7 +137,7 @@ impl Guard {
             return HttpRefusal(StatusCode::TOO_MANY_REQUESTS, what);
         };
         tokio::time::sleep(self.guesses.delay(address, Instant::now())).await;
-        HttpRefusal(StatusCode::UNAUTHORIZED, "this token is not known")
+        HttpRefusal(StatusCode::UNAUTHORIZED, "unknown token")
     }
 
     /// Replaces another caller's session id by a nonexistent one, so that the response does not reveal that

@@ -46,7 +46,7 @@ pub(super) async fn store(
             (status, json!({"error": {"code": error.code(), "message": error.full()}}))
         }
         Err(_) => {
-            let what = "storing this history ran into a bug of epitome";
+            let what = "storing this history ran into a bug in Epitome";
             (StatusCode::INTERNAL_SERVER_ERROR, json!({"error": {"code": "bug", "message": what}}))
         }
     };

@@ -92,7 +92,7 @@ pub fn serve_with<H: ServerHandler + Clone>(
     let tokens = http.token_file.as_ref().map(|it| TokenFile::open(it)).transpose()?;
     if !address.ip().is_loopback() && tokens.is_none() {
         let what = format!(
-            "--http {}: expected --token-file, since others than this machine could call, found none; a line is name:token, \
+            "--http {}: expected --token-file, since other machines can connect, found none; a line is name:token, \
              with a token of at least {} characters",
             http.address,
             tokens::SHORTEST

@@ -39,7 +39,7 @@ impl TokenFile {
         if changed != known.changed {
             // If the file cannot be read, no token is accepted: it may have been changed to revoke one.
             known.tokens = read(&self.path).unwrap_or_else(|error| {
-                tracing::error!("{}; nobody may call until it can be read", error.full());
+                tracing::error!("{}; all calls are refused until it can be read", error.full());
                 Vec::new()
             });
             known.changed = changed;
@@ -105,7 +105,7 @@ fn read(path: &Path) -> Result<Vec<(String, [u8; 32])>> {
 fn warn_if_open(path: &Path) {
     use std::os::unix::fs::PermissionsExt;
     if std::fs::metadata(path).is_ok_and(|it| it.permissions().mode() & 0o077 != 0) {
-        tracing::warn!("{}: others on this machine can read the tokens; chmod 600 it", path.display());
+        tracing::warn!("{}: others on this machine can read the tokens; run chmod 600 on it", path.display());
     }
 }
 

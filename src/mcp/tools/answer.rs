@@ -38,7 +38,7 @@ pub(crate) fn warn_of_ignored(out: &mut Answer, tool: &str, arguments: &Argument
     let ignored = arguments.ignored(tools::known(tool));
     if !ignored.is_empty() {
         let known = tools::known(tool).join(", ");
-        warn(out, [format!("ignored: {}; {tool} knows {known}", shown(&ignored))]);
+        warn(out, [format!("ignored: {}; {tool} takes {known}", shown(&ignored))]);
     }
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn call(
     if matches!(to.as_deref(), Some("session" | "file" | "undo")) && !ignored.is_empty() {
         // An unknown argument may have been meant to name the session, or to prevent writing.
         let what = format!(
-            "expected those of {tool} ({}), since this call writes, found {}; nothing was done",
+            "expected only those of {tool} ({}), since this call writes, found {}; nothing was done",
             known(tool).join(", "),
             shown(&ignored)
         );

@@ -66,7 +66,7 @@ pub(crate) fn call(state: &ServerState, caller: &Caller, arguments: &Arguments) 
 
 /// Why the list is empty.
 fn nothing_of(state: &ServerState, engine: &Engine, arguments: &Arguments, session: Option<&str>) -> String {
-    let how = "what a summary took the place of is found with `query`, or read with the session's handle";
+    let how = "what a summary replaced is found with `query`, or read with the session's handle";
     match session {
         None => format!("no outputs were cleared here yet; {how}"),
         Some(name) => match state.open(engine, arguments) {
@@ -133,13 +133,13 @@ fn by_query(state: &ServerState, engine: &Engine, arguments: &Arguments, query: 
         out.insert("next".to_owned(), json!(format!("{}-{}", next + 1, next + limit)));
     }
     if found.partial && !hits.is_empty() {
-        out.insert("partial".to_owned(), json!("nothing holds all words; these hold some"));
+        out.insert("partial".to_owned(), json!("nothing contains all words; these contain some"));
     }
     if hits.is_empty() {
         let what = match (offset, scope) {
-            (0, SearchScope::All) => "nothing archived holds these words; try fewer or other words",
-            (0, _) => "nothing archived holds these words; try fewer or other words, or scope \"all\"",
-            _ => "there are no more results; without range the first ones come",
+            (0, SearchScope::All) => "nothing archived contains these words; try fewer or other words",
+            (0, _) => "nothing archived contains these words; try fewer or other words, or scope \"all\"",
+            _ => "there are no more results; leave out range for the first ones",
         };
         out.insert("text".to_owned(), json!(what));
     }
@@ -147,13 +147,13 @@ fn by_query(state: &ServerState, engine: &Engine, arguments: &Arguments, query: 
         warn(
             &mut out,
             [format!(
-                "session: {} was not looked at alone; \"scope\": \"session\" does that",
+                "session: not only {} was searched; \"scope\": \"session\" does that",
                 shown(&[name.as_str()])
             )],
         );
     }
     if passed > 0 {
-        warn(&mut out, [format!("{passed} older sessions in the archive were not looked through")]);
+        warn(&mut out, [format!("{passed} older sessions in the archive were not searched")]);
     }
     warn_of_ignored(&mut out, NAME, arguments);
     out.insert("hits".to_owned(), json!(hits));
@@ -192,7 +192,7 @@ fn hit<T: Serialize>(entry: &T) -> Result<Value> {
         // The handle of a summary also reads the original that it replaced.
         out.insert(
             "next".to_owned(),
-            json!("with range /word/±2: the lines of its original that hold the word"),
+            json!("with range /word/±2: the lines of its original that contain the word"),
         );
     }
     Ok(Value::Object(out))

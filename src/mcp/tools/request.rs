@@ -43,8 +43,8 @@ pub(crate) fn goal(state: &ServerState, arguments: &Arguments) -> Result<Goal> {
         }
     };
     if goal != Goal::Plan && state.remote.is_some() {
-        let what = "to: this server runs apart from your agent: it writes no files and no sessions for you. Leave `to` out \
-                    and splice `replace` or the `pruned` texts into your messages";
+        let what = "to: this server runs remotely and cannot write your files or sessions. Leave `to` out and splice \
+                    `replace` or the `pruned` texts into your messages";
         return Err(Error::new(ErrorKind::Refused, what));
     }
     Ok(goal)
@@ -59,21 +59,25 @@ pub(crate) fn target(state: &ServerState, opened: &Opened, goal: Goal, edits: &s
         Goal::Plan => Ok(To::Plan),
         Goal::Session if opened.path.is_none() => {
             let what = format!(
-                "expected a session that an agent keeps, found messages; leave `to` out and splice `{edits}`, or pass \
+                "expected an agent's session, found messages; leave `to` out and splice `{edits}`, or pass \
                  \"file\""
             );
             Err(Error::of_argument("to", what))
         }
         Goal::Session if agents::of_format(format).is_none() => {
             let what = format!(
-                "expected a session that is written back to (claude-code, codex, gemini-cli, opencode), found {}; pass \
+                "expected a session that can be written to (claude-code, codex, gemini-cli, opencode), found {}; pass \
                  \"file\" for a copy",
                 format.name()
             );
             Err(Error::of_argument("to", what))
         }
         Goal::Session => Ok(To::Session),
-        Goal::Undo => Err(Error::of_argument("to", "summarize_history takes undo, also of a prune")),
+        Goal::Undo => Err(Error::of_argument(
+            "to",
+            "expected plan, file or session, found undo; summarize_history \
+                                                    takes undo, also of a prune",
+        )),
         Goal::File => {
             let id = opened.session.history.meta.session.as_deref().unwrap_or("messages");
             let lines = opened.path.as_ref().is_some_and(|it| it.extension().is_some_and(|it| it == "jsonl"));
@@ -93,7 +97,7 @@ pub(crate) fn messages_as(opened: &Opened) -> Option<Format> {
 pub(crate) fn warn_of_format(out: &mut Answer, opened: &Opened) {
     if let Some(api) = messages_as(opened) {
         let format = opened.session.format.name();
-        warn(out, [format!("{format} sessions are only read: the file holds messages of {}", api.name())]);
+        warn(out, [format!("{format} sessions are read-only: the file contains {} messages", api.name())]);
     }
 }
 

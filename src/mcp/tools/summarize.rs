@@ -113,14 +113,14 @@ pub(crate) fn call(
             // Do not fall back to the calling session: the handle names another one.
             engine.store.locate(&handle, &caller.owner)?;
             let what = format!(
-                "expected with a handle the summary that was asked for, found none; to compact the history that {handle} \
+                "expected the requested summary with the handle, found none; to compact the history that {handle} \
                  names, pass it as session"
             );
             return Err(Error::of_argument("answer", what));
         }
         (None, Some(_)) => {
-            let what = "expected the handle from the first call, found none; call without handle and answer to have the \
-                        summary written";
+            let what = "expected the handle from the first call, found none; call without handle and answer to \
+                        request a summary";
             return Err(Error::of_argument("answer", what));
         }
         (None, None) => {
@@ -142,7 +142,8 @@ fn undo(state: &ServerState, engine: &Engine, arguments: &Arguments, handle: Opt
         }
         None => engine::undo_of(engine, &state.open(engine, arguments)?)?,
         Some(_) => {
-            let what = "handle: expected with \"to\": \"undo\" either a handle or a session, found both; nothing was done";
+            let what = "handle: expected either a handle or a session with \"to\": \"undo\", found both; nothing was \
+                        done";
             return Err(Error::new(ErrorKind::Arguments, what));
         }
     };
@@ -183,7 +184,7 @@ fn answer(
     }
     if let ("empty", Some(Amount::Tokens(tokens))) = (answer.reason_code.as_str(), ask.options.budget) {
         let why = format!(
-            "; a budget of {tokens} tokens leaves no room for one: name more, or a share such as \"20%\""
+            "; a budget of {tokens} tokens leaves no room for one: pass more, or a share such as \"20%\""
         );
         answer.reason.push_str(&why);
     }
@@ -268,8 +269,8 @@ fn add_replace(out: &mut Answer, replace: Option<&ReplaceInfo>) {
     }
     out.extend(summary.map(|it| (name!(CompactAnswer: summary).to_owned(), it)));
     let what = format!(
-        "replace has {size} tokens, more than an answer may ({ANSWER}); a smaller budget or keep makes it fit, or \"to\": \
-         \"file\" writes all messages to a file"
+        "replace has {size} tokens, more than the limit of {ANSWER} for an answer; a smaller budget or keep makes it \
+         fit, or \"to\": \"file\" writes all messages to a file"
     );
     warn(out, [what]);
     shorten::fit(out, ANSWER, &names!(CompactAnswer: pruned), &texts, "see warnings");

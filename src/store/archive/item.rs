@@ -222,7 +222,7 @@ pub(crate) fn missing(handle: Handle) -> Error {
 /// Deletes an item and all rows that depend on it, but not its content.
 pub(crate) fn delete_item(transaction: &Transaction<'_>, id: i64) -> Result<()> {
     index::unindex(transaction, id)?;
-    transaction.execute("deleting from the store", "DELETE FROM item WHERE id = ?1", [id])?;
+    transaction.execute("deleting from the archive", "DELETE FROM item WHERE id = ?1", [id])?;
     Ok(())
 }
 

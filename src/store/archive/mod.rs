@@ -167,7 +167,7 @@ impl Store {
     /// Records how a compaction was applied.
     pub fn finish(&self, scope: &Scope, handle: &str, applied: &Applied) -> Result<()> {
         let connection = &mut *self.lock();
-        let doing = "noting what became of a compaction";
+        let doing = "recording the result of a compaction";
         let item = item(connection, scope, handle)?;
         let transaction = write(connection, &scope.owner, doing)?;
         let sql = "SELECT body FROM compaction WHERE item = ?1";
@@ -188,7 +188,7 @@ impl Store {
         if item.sort == "compaction" {
             let compaction = self.compaction(scope, handle)?;
             let original = compaction.original.ok_or_else(|| {
-                let found = "found a compaction of which no session was stored";
+                let found = "found a compaction whose session was not stored";
                 let what = format!("reading {}: expected an original, {found}", item.handle);
                 Error::new(ErrorKind::Arguments, what)
             })?;

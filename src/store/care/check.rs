@@ -40,7 +40,7 @@ impl Store {
     /// lost if the process is killed meanwhile.
     pub fn rewrite_old_format(&self) -> Result<u64> {
         let store = &self.pool;
-        let doing = "storing originals anew";
+        let doing = "rewriting originals";
         let sql = "SELECT min(i.handle), c.id, c.owner FROM content c JOIN item i ON i.content = c.id
                  WHERE c.id IN (SELECT p.content FROM part p JOIN chunk h ON h.id = p.chunk WHERE h.size > ?1)
                  GROUP BY c.id ORDER BY c.id";
@@ -80,7 +80,7 @@ impl Store {
     /// Gives freed space back to the disk.
     pub fn vacuum(&self) -> Result<()> {
         let connection = &*self.lock();
-        let doing = "giving space back";
+        let doing = "freeing disk space";
         match connection {
             Connection::Sqlite(it) => schema::vacuum(it).map_err(schema::failed(doing)),
             // PostgreSQL vacuums by itself.

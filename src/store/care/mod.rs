@@ -10,7 +10,7 @@ pub use check::{Checked, Stats};
 pub use collect::{Collected, Gone, Retention};
 
 /// Begins the message of an error.
-const DELETING: &str = "deleting what is old";
+const DELETING: &str = "deleting old data";
 
 fn ids(connection: &Connection, sql: &str, parameter: i64) -> Result<Vec<i64>> {
     connection.query_map(DELETING, sql, [parameter], |row| row.get(0))

@@ -258,7 +258,7 @@ fn put_parts(transaction: &Transaction<'_>, content: i64, chunks: &[i64]) -> Res
 /// Deletes those of `chunks` that no content uses, and packs left without a chunk. Returns the bytes this
 /// frees on disk.
 pub(crate) fn sweep(transaction: &Transaction<'_>, chunks: impl IntoIterator<Item = i64>) -> Result<u64> {
-    let doing = "deleting what is old";
+    let doing = "deleting old data";
     let mut packs = HashSet::new();
     for chunk in chunks {
         let sql = "DELETE FROM chunk WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM part WHERE chunk = ?1)

@@ -86,9 +86,8 @@ pub(crate) fn sweep_objects(connection: &Connection, at: i64) -> Result<()> {
         #[cfg(feature = "team")]
         Connection::Postgres(session) => {
             let named: Vec<String> =
-                connection.query_map("deleting what is old", "SELECT name FROM pack", params![], |row| {
-                    row.get(0)
-                })?;
+                connection
+                    .query_map("deleting old data", "SELECT name FROM pack", params![], |row| row.get(0))?;
             session.blobs().sweep(&named.into_iter().collect(), at)
         }
     }

@@ -109,7 +109,7 @@ impl Blobs {
 
     /// Deletes objects that are neither in `named` nor younger than [`YOUNG`]. `at`: milliseconds since 1970.
     pub(crate) fn sweep(&self, named: &HashSet<String>, at: i64) -> Result<()> {
-        let doing = "deleting what is old";
+        let doing = "deleting old data";
         let prefix = Path::from("packs");
         let found: Vec<_> = self.wait(self.store.list(Some(&prefix)).try_collect()).map_err(failed(doing))?;
         let is_old = |it: &&object_store::ObjectMeta| it.last_modified.timestamp_millis() < at - YOUNG;

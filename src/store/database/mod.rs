@@ -78,7 +78,7 @@ impl Store {
             Err(error) => error,
         };
         let why = error.full();
-        tracing::warn!("{why}; going on without what was archived and remembered");
+        tracing::warn!("{why}; continuing without the archive and memories");
         Ok(Self {
             refusal: Some(Refusal { kind: error.kind(), why }),
             ..Self::open(&StoreAt::Nowhere, redactor)?
@@ -121,7 +121,7 @@ fn open_team(team: &TeamStore) -> Result<Vec<Connection>> {
 
 #[cfg(not(feature = "team"))]
 fn open_team(_team: &TeamStore) -> Result<Vec<Connection>> {
-    let what = "opening the store: expected a build with PostgreSQL, found one without; build it with \
+    let what = "opening the store: expected a build with PostgreSQL support, found one without; build it with \
                 `cargo install epitome --features team`";
     Err(Error::new(ErrorKind::Arguments, what))
 }

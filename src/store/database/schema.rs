@@ -128,14 +128,14 @@ fn not_newer(version: u32) -> Result<()> {
 /// The error for a database that a newer version wrote.
 pub(crate) fn newer(found: u32, known: u32) -> Error {
     let what = format!(
-        "opening the store: database of a newer version {found}; this is {known}; upgrade epitome, or name \
-         another store with --store"
+        "opening the store: expected a database of version {known} or older, found version {found}; upgrade Epitome, \
+         or name another store with --store"
     );
     Error::new(ErrorKind::Store, what)
 }
 
 fn foreign() -> Error {
-    let what = "opening the store: expected a database of epitome, found one of another program; name \
+    let what = "opening the store: expected a database of Epitome, found one of another program; name \
         another directory with --store";
     Error::new(ErrorKind::Store, what)
 }
@@ -230,16 +230,16 @@ pub(crate) fn failed(doing: &'static str) -> impl Fn(rusqlite::Error) -> Error {
             ),
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => (
                 ErrorKind::Store,
-                "expected a sound database, found it damaged; `epitome doctor` says what is left, and with the file \
-                 moved away a new one is made",
+                "expected an intact database, found it damaged; `epitome doctor` shows what is left; if you move the \
+                 file away, a new one is created",
             ),
             Some(ErrorCode::SystemIoFailure) => (
                 ErrorKind::Store,
-                "expected to read and write, the operating system said no (disk full, a limit on file sizes, or a \
-                 failing disk); nothing was stored",
+                "expected to read and write, but the operating system refused (disk full, a limit on file sizes, or \
+                 a failing disk); nothing was stored",
             ),
             Some(ErrorCode::TooBig) => (ErrorKind::Store, "expected less than 1 GB in one piece, found more"),
-            _ => (ErrorKind::Store, "expected the database to do it, it did not; `epitome doctor` checks it"),
+            _ => (ErrorKind::Store, "the database reported an error; `epitome doctor` checks it"),
         };
         Error::new(kind, format!("{doing}: {found}")).because(error)
     }

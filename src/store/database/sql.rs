@@ -51,7 +51,7 @@ impl Row<'_> {
 
 /// What an error of the database means, and what to do about it.
 pub(crate) fn failed(doing: &'static str) -> impl Fn(SqlError) -> Error {
-    let other = "expected the database to do it, it did not; `epitome doctor` checks it";
+    let other = "the database reported an error; `epitome doctor` checks it";
     move |error| match error {
         SqlError::Sqlite(error) => schema::failed(doing)(error),
         #[cfg(feature = "team")]
@@ -64,8 +64,8 @@ pub(crate) fn failed(doing: &'static str) -> impl Fn(SqlError) -> Error {
         }
         #[cfg(feature = "team")]
         SqlError::Unsure => {
-            let found = "expected the database to confirm it, found the connection lost; it is not known whether it was \
-                         done; try again: what is there already is stored once";
+            let found = "expected the database to confirm the change, found the connection lost; it may have been \
+                         made; try again: nothing is stored twice";
             Error::new(ErrorKind::Io, format!("{doing}: {found}"))
         }
         SqlError::Odd(found) => Error::new(ErrorKind::Store, format!("{doing}: {other} ({found})")),

@@ -225,8 +225,8 @@ fn memory_item(connection: &Connection, scope: &Scope, handle: &str) -> Result<I
     if item.sort == "memory" {
         return Ok(item);
     }
-    let found = format!("expected the id of a memory, found that of a {}", item.sort);
-    let what = format!("looking up {}: {found}; `epitome memory list` shows ids", item.handle);
+    let found = format!("expected the handle of a memory, found that of a {}", item.sort);
+    let what = format!("looking up {}: {found}; `epitome memory list` shows handles", item.handle);
     Err(Error::new(ErrorKind::Arguments, what))
 }
 

@@ -67,7 +67,7 @@ fn what_is_not_understood_is_said_and_nothing_is_written_by_it() {
             ] {
                 let said = client.refusal(tool, arguments.clone());
                 assert!(
-                    said.starts_with(&format!("arguments: expected those of {tool} (session, ")),
+                    said.starts_with(&format!("arguments: expected only those of {tool} (session, ")),
                     "{said}"
                 );
                 assert!(said.contains(&format!("found {name}; nothing was done")), "{said}");
@@ -191,11 +191,7 @@ fn next_names_what_works() {
             let read = client.call("estimate_tokens", json!({"session": done["output"]}));
             assert!(read["tokens"].as_u64() < done["tokens_before"].as_u64(), "{name}: {read}");
             let only_read = ["pi", "qwen", "swe"].iter().any(|it| name.starts_with(it));
-            assert_eq!(
-                warnings(&done).contains("only read: the file holds messages"),
-                only_read,
-                "{name}: {done}"
-            );
+            assert_eq!(warnings(&done).contains("read-only: the file contains"), only_read, "{name}: {done}");
             arguments["to"] = json!("session");
             let said = client.refusal(tool, arguments);
             assert!(!said.contains("--out") && said.contains("file"), "{name}: {said}");
@@ -305,7 +301,7 @@ fn recall_says_why_there_is_nothing() {
     let said = text(&client.call("recall", json!({"query": "gargoyle", "scope": "project"})));
     assert!(said.contains("scope \"all\""), "{said}");
     let answer = client.call("recall", json!({"query": "gargoyle", "session": "nope"}));
-    assert!(warnings(&answer).contains("session: nope was not looked at alone"), "{answer}");
+    assert!(warnings(&answer).contains("session: not only nope was searched"), "{answer}");
     elsewhere(&mut client);
     for name in ["q", "text", "query"] {
         assert_ne!(client.call("recall", json!({name: "xylophone"}))["hits"], json!([]), "{name}");
@@ -489,7 +485,7 @@ fn of_several_sessions_the_example_names_one() {
     });
     client.handshake();
     let said = client.refusal("summarize_history", json!({}));
-    assert!(said.contains("several sessions could be meant"), "{said}");
+    assert!(said.contains("several sessions match"), "{said}");
     let call = example_of(&said, "summarize_history");
     assert!(ids.contains(&call["session"].as_str().unwrap()), "{said}");
     client.call("summarize_history", call);

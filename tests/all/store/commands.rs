@@ -65,7 +65,7 @@ fn what_a_summary_replaced_is_found_and_read_message_by_message() {
     let whole = std::fs::read_to_string(&home.session).unwrap();
     let word = whole.split("fn ").nth(300).and_then(|it| it.split('(').next()).unwrap().to_owned();
     let before = said(&home.here(&["recall", &word]));
-    assert!(before.contains("nothing archived"), "{before}");
+    assert!(before.contains("no archived text"), "{before}");
     let done = answer(&home.here(&["compact", session, "--budget", "2000", "--apply", "--json"]));
     assert_eq!(done["status"], "compacted", "{done}");
     assert!(!done["summary"].as_str().unwrap().contains(&word));
@@ -104,7 +104,7 @@ fn the_undo_that_is_printed_undoes_just_that() {
 #[test]
 fn recall_alone_lists_the_newest_handles() {
     let home = home();
-    assert!(said(&home.here(&["recall"])).contains("no output was cleared"));
+    assert!(said(&home.here(&["recall"])).contains("no tool output"));
     let done = home.prune();
     let pruned = done["pruned"].as_array().unwrap();
     let listed = said(&home.here(&["recall", "--limit", "3"]));
@@ -128,7 +128,7 @@ fn recall_alone_lists_the_newest_handles() {
     // By the session's name from anywhere, and of a session that is not known.
     let elsewhere = answer(&epitome(&home.path(), &["recall", "--session", "session-one", "--json"]));
     assert_eq!(elsewhere["hits"].as_array().unwrap().len(), expected.len().min(10));
-    assert!(said(&home.here(&["recall", "--session", "nobody"])).contains("no output was cleared"));
+    assert!(said(&home.here(&["recall", "--session", "nobody"])).contains("no tool output"));
 }
 
 #[test]
@@ -149,8 +149,8 @@ fn recall_reads_whole_parts_and_matching_lines() {
     let found = said(&home.here(&["recall", handle, "--range", "/^7: /±1"]));
     assert_eq!(found, format!("7-{}\n8:{}\n9-{}\n", lines[6], lines[7], lines[8]));
     let some = said(&home.here(&["recall", handle, "--limit", "200"]));
-    assert!(some.lines().last().unwrap().starts_with("… go on with --range "), "{some}");
-    assert!(said(&home.here(&["recall", handle, "--range", "9999-"])).contains("nothing in that range"));
+    assert!(some.lines().last().unwrap().starts_with("… continue with --range "), "{some}");
+    assert!(said(&home.here(&["recall", handle, "--range", "9999-"])).contains("is empty"));
     for (range, why) in [("x", "expected lines"), ("/(/", "expected lines"), ("9-3", "expected lines")] {
         assert!(refused(&home.here(&["recall", handle, "--range", range])).contains(why));
     }
@@ -169,10 +169,10 @@ fn recall_searches_and_pages() {
     assert_eq!((next["scope"].as_str(), next["hits"].as_array().unwrap().len()), (Some("project"), 2));
     // Elsewhere nothing is near, so everything is searched, and it says so.
     let far = said(&epitome(&home.path(), &["recall", "é"]));
-    assert!(far.starts_with("nothing of this project holds these words; elsewhere:\n"), "{far}");
+    assert!(far.starts_with("nothing in this project contains these words; elsewhere:\n"), "{far}");
     assert!(far.contains(home.project.to_str().unwrap()), "{far}");
     assert!(said(&epitome(&home.path(), &["recall", "é", "--scope", "project"])).contains("--scope all"));
-    assert!(said(&home.here(&["recall", "nowhere_to_be_found"])).contains("nothing archived"));
+    assert!(said(&home.here(&["recall", "nowhere_to_be_found"])).contains("no archived text"));
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn sessions_and_the_program_alone_say_what_there_is() {
     assert!(lines[2].contains("↺") && lines[2].contains("applied"), "{sessions}");
     // The handle that is shown is one to restore by.
     let shown = lines[2].split_whitespace().find(|it| it.len() == 10 && !it.contains('-')).unwrap();
-    assert!(said(&home.here(&["restore", shown, "--apply"])).contains("put back"), "{sessions} {done}");
+    assert!(said(&home.here(&["restore", shown, "--apply"])).contains("restored"), "{sessions} {done}");
     let alone = said(&home.here(&[]));
     assert!(alone.contains("session-one") && alone.contains("epitome "), "{alone}");
     let alone = answer(&home.here(&["--json"]));
@@ -292,10 +292,10 @@ fn memories_are_added_found_exported_and_imported() {
     );
     assert_eq!(said(&home.here(&["memory", "search", "tabs"])).lines().count(), 2);
     assert!(
-        said(&home.here(&["memory", "search", "tabs", "--scope", "user"])).contains("nothing remembered")
+        said(&home.here(&["memory", "search", "tabs", "--scope", "user"])).contains("no memory contains")
     );
     let of_type = |verb: &[&str]| said(&home.here(&[&["memory"], verb, &["--type", "preference"]].concat()));
-    assert!(of_type(&["search", "tabs"]).contains("nothing remembered"));
+    assert!(of_type(&["search", "tabs"]).contains("no memory contains"));
     assert!(of_type(&["search", "short"]).contains("Answers: short"));
     let limited = said(&home.here(&["memory", "export", "--limit", "1"]));
     assert_eq!(limited.matches("\"content\"").count(), 1, "{limited}");
@@ -306,12 +306,12 @@ fn memories_are_added_found_exported_and_imported() {
         );
     }
     let of_user = said(&home.here(&["memory", "tidy", "--scope", "user", "--dry-run"]));
-    assert!(of_user.contains("no two memories"), "{of_user}");
+    assert!(of_user.contains("no duplicate memories"), "{of_user}");
     let would = said(&home.here(&["memory", "tidy", "--dry-run"]));
     assert!(would.contains("would be merged into") && would.contains("same words"), "{would}");
     assert_eq!(answer(&home.here(&["memory", "list", "--json"]))["memories"].as_array().unwrap().len(), 3);
     said(&home.here(&["memory", "tidy"]));
-    assert!(said(&home.here(&["memory", "tidy"])).contains("no two memories say the same"));
+    assert!(said(&home.here(&["memory", "tidy"])).contains("no duplicate memories"));
 
     let exported = said(&home.here(&["memory", "export", "--markdown"]));
     let file = home.project.join("memories.md");
@@ -324,7 +324,7 @@ fn memories_are_added_found_exported_and_imported() {
     .unwrap();
     let other = tempfile::tempdir().unwrap();
     let imported = said(&epitome(other.path(), &["memory", "import", file.to_str().unwrap()]));
-    assert!(imported.starts_with("4 remembered"), "{imported}");
+    assert!(imported.starts_with("4 imported"), "{imported}");
     let there = answer(&epitome(other.path(), &["memory", "list", "--json"]));
     let found: Vec<&str> =
         there["memories"].as_array().unwrap().iter().map(|it| it["content"].as_str().unwrap()).collect();

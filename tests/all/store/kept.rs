@@ -68,7 +68,7 @@ fn nothing_is_archived_where_the_user_wants_nothing_kept() {
     let (folder, _) = home();
     let mut none = command(folder.path(), folder.path(), &["sessions", "--keep"]);
     let why = refused(&none.env("EPITOME_PERSISTENCE", "none").output().unwrap());
-    assert!(why.contains("nothing is archived"), "{why}");
+    assert!(why.contains("archiving is switched off"), "{why}");
     assert!(!store(folder.path()).exists());
 }
 

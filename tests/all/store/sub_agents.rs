@@ -66,7 +66,7 @@ fn threads_that_codex_started_travel_with_the_one_that_started_them() {
     assert_eq!((third.files(), text(&mine)), (before, "mine".to_owned()));
     // Another agent has no place for them.
     let into = third.answer(&["import", file, "--here", "--agent", "claude-code"]);
-    assert!(into["warnings"].to_string().contains("2 sub-agents stay in the file"), "{into}");
+    assert!(into["warnings"].to_string().contains("2 sub-agents were not imported"), "{into}");
 }
 
 #[test]

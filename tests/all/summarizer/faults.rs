@@ -166,11 +166,11 @@ fn faults() -> Vec<Fault> {
             let event = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n";
             Does::Sends(http("200 OK", "text/event-stream", "", event.as_bytes()))
         }),
-        fault("stream stops in the middle", 5, "breaks off", |api, _, good| {
+        fault("stream stops in the middle", 5, "cut off", |api, _, good| {
             let all = events(api, good);
             Does::Sends(http("200 OK", "text/event-stream", "", all[..all.len() / 2].concat().as_bytes()))
         }),
-        fault("connection breaks in the middle", 5, "breaks off", |api, _, good| {
+        fault("connection breaks in the middle", 5, "cut off", |api, _, good| {
             let all = stream(api, good);
             Does::Sends(all[..all.len() / 2].to_vec())
         }),
@@ -179,8 +179,8 @@ fn faults() -> Vec<Fault> {
             Does::Sends(http("200 OK", "text/event-stream", "", all.as_bytes()))
         }),
         fault("closes without a word", 5, "check the network", |_, _, _| Does::Closes),
-        fault("says nothing", 2, "nothing came for 0.4 s", |_, _, _| Does::Hangs(Vec::new())),
-        fault("never ends", 2, "nothing came for 0.4 s", |api, _, good| {
+        fault("says nothing", 2, "nothing was received for 0.4 s", |_, _, _| Does::Hangs(Vec::new())),
+        fault("never ends", 2, "nothing was received for 0.4 s", |api, _, good| {
             let all = events(api, good);
             let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n".to_vec();
             Does::Hangs([head, all[..all.len() / 2].concat().into_bytes()].concat())

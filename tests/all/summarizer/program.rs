@@ -145,7 +145,7 @@ fn the_calling_agents_model_writes_in_two_calls() {
     // Another session under the same name is not answered for.
     std::fs::write(&session, "[{\"role\":\"user\",\"content\":\"something else\"}]").unwrap();
     let refused = epitome(home.path(), &[], &arguments[..6]);
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("ask again"));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("start over"));
 }
 
 #[test]
@@ -194,11 +194,11 @@ fn what_the_first_call_said_holds_in_the_second() {
     ] {
         let refused = answers(asked, more);
         let why = String::from_utf8_lossy(&refused.stderr);
-        let says = format!("found {}; what the first call said holds", more[0]);
+        let says = format!("found {}; the first call set", more[0]);
         assert!(refused.status.code() == Some(2) && why.contains(&says), "{more:?}: {why}");
     }
     let refused = asks(&["--edit"]);
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("edit that file"));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("edit the file"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -222,7 +222,7 @@ async fn what_it_would_cost_is_told_without_asking() {
     assert_eq!(cost["form"], "own", "{cost}");
     assert!(cost["own_dollars"].as_f64().unwrap() > 0.0 && cost["prefix_dollars"].is_null(), "{cost}");
     assert!(cost["prices"].as_str().unwrap().contains(", https://"), "{cost}");
-    assert!(cost["why"].as_str().unwrap().contains("only its messages"), "{cost}");
+    assert!(cost["why"].as_str().unwrap().contains("only the messages"), "{cost}");
     assert!(log.requests.lock().unwrap().is_empty());
     // A whole request of the same model: its prefix can be asked behind, and pays back.
     let list: Value = serde_json::from_str(&std::fs::read_to_string(&messages).unwrap()).unwrap();
@@ -294,7 +294,10 @@ async fn a_limit_of_the_hour_that_cannot_be_counted_asks_nobody() {
         for (more, store) in [(&none[..], &[][..]), (&[], &["--store", broken.to_str().unwrap()])] {
             let (said, asked) = run(model, limit, more, store);
             let name = limit.split(' ').next().unwrap();
-            assert!(!asked && said.contains(&format!("summarizer.{name}: expected a store")), "{said}");
+            assert!(
+                !asked && said.contains(&format!("summarizer.{name}: expected a persistent store")),
+                "{said}"
+            );
         }
         assert!(run(model, limit, &[], &[]).1, "{limit}: a store that keeps counts");
     }

@@ -55,7 +55,7 @@ pub(super) fn snip(draft: &mut Draft<'_>, step: &Snip) -> Result<(), Reason> {
         return Err(Reason::new("nothing_to_compact", text));
     }
     if draft.items[head..tail].iter().all(|it| draft.message(it).is_some_and(|it| it.kind == Kind::Marker)) {
-        let text = "the middle holds nothing but the mark of what was left out before";
+        let text = "the middle contains only the marker of what was left out before";
         return Err(Reason::new("nothing_to_compact", text));
     }
     let marker = step.marker.replace("{count}", &(tail - head).to_string());
@@ -224,12 +224,15 @@ fn share_behind(draft: &Draft<'_>, step: &Summarize, share: f64) -> Result<KeptR
     let sizes: Vec<u64> = draft.items.iter().map(|it| draft.json_len(it)).collect();
     let tail = share_split(&messages, &sizes, share);
     if tail == 0 {
-        let text = format!("no user message behind {:.0} % of the characters to cut before", share * 100.0);
+        let text = format!(
+            "no user message after the first {:.0} % of the characters, so no place to cut",
+            share * 100.0
+        );
         return Err(Reason::new("nothing_to_compact", text));
     }
     // `share_split` looks at user messages only, and one may stand between a call and its output.
     let tail = boundary_to(draft, tail);
-    let why = format!("the first user message behind {:.0} % of the characters", share * 100.0);
+    let why = format!("the first user message after {:.0} % of the characters", share * 100.0);
     Ok(KeptRegion { tail, ..plain(step, why) })
 }
 
@@ -302,7 +305,7 @@ fn allowed(draft: &Draft<'_>, budget: Budget) -> Result<u64, Reason> {
         return refuse(text);
     }
     if total <= allowed {
-        return refuse(format!("{total} tokens are within the budget of {allowed} already"));
+        return refuse(format!("{total} tokens are already within the budget of {allowed}"));
     }
     Ok(allowed)
 }
@@ -347,8 +350,8 @@ fn divided(
     if waits > 0 && allowed < needed {
         if draft.request.budget.is_some() {
             let text = format!(
-                "{allowed} tokens; the call at the end waits for its output and has to stay: with its prompt, it takes \
-                 {waits}; the least budget that holds it is {needed}"
+                "a budget of {allowed} tokens; the call at the end waits for its output and must stay: with its \
+                 prompt, it takes {waits}; the smallest possible budget is {needed}"
             );
             return refuse("budget_too_small", text);
         }
@@ -369,8 +372,10 @@ fn divided(
     };
     let summary = draft.request.summary_tokens.map_or(most, |it| it.min(allowed));
     let Some(mut room) = allowed.checked_sub(fixed + summary) else {
-        let text =
-            format!("{allowed} tokens; context before the first prompt takes {fixed}, the summary {summary}");
+        let text = format!(
+            "a budget of {allowed} tokens; context before the first prompt takes {fixed}, the summary \
+                     {summary}"
+        );
         return refuse("budget_too_small", text);
     };
     if let Some(keep) = draft.request.keep {
@@ -378,7 +383,7 @@ fn divided(
         room = if draft.request.budget.is_some() { room.min(keep) } else { keep };
     }
     if room.saturating_add(fixed + summary) >= total {
-        let text = format!("{total} tokens; the end that is to stay takes {room}, and a summary {summary}");
+        let text = format!("{total} tokens; the tail to keep takes {room}, and a summary {summary}");
         return refuse("too_small", text);
     }
     Ok(Division { allowed, context, most, summary, room })
@@ -530,7 +535,7 @@ fn is_thinking(message: &Message) -> bool {
 
 fn moved(draft: &mut Draft<'_>, prompt: usize) {
     let message = number(draft, prompt).unwrap_or(0);
-    let why = "the last prompt stays although what follows it does not fit whole".to_owned();
+    let why = "the last prompt stays, although not everything after it fits".to_owned();
     draft.others.push(Op::Move { message, why });
 }
 

@@ -41,7 +41,7 @@ fn context_first(draft: &mut Draft<'_>) {
     let first = before.iter().take_while(|it| is(it, &is_head)).count();
     let (context, prompts): (Vec<Segment>, Vec<Segment>) =
         before[first..].iter().cloned().partition(|it| is(it, &is_head));
-    let why = "context that an earlier compaction left behind prompts stays in front of them";
+    let why = "context that an earlier compaction left after prompts stays before them";
     let moved = context.iter().filter_map(Segment::old);
     draft.others.extend(moved.map(|message| Op::Move { message, why: why.to_owned() }));
     draft.items.splice(first..summary, context.into_iter().chain(prompts));
@@ -61,8 +61,7 @@ fn replace(draft: &mut Draft<'_>, step: &Summarize, pass: usize) -> Result<(), R
     if replay.is_some() {
         kept.tail = draft.items.len();
         kept.why =
-            "the model refused the input: everything becomes the summary, the last prompt is put again"
-                .into();
+            "the model refused the input: everything becomes the summary, the last prompt is repeated".into();
     }
     // An earlier summary is folded into the new one, never kept beside it.
     let earlier =
@@ -75,7 +74,7 @@ fn replace(draft: &mut Draft<'_>, step: &Summarize, pass: usize) -> Result<(), R
     kept.tail = kept.tail.min(pending).max(head.min(pending));
     let region = &draft.items[head.min(kept.tail)..kept.tail];
     if !region.iter().any(|it| draft.message(it).is_some_and(is_work)) {
-        let text = "what a summary would replace holds no work: only context or an earlier summary";
+        let text = "there is no work to summarize: only context or an earlier summary";
         return Err(Reason::new("nothing_to_compact", text));
     }
     let summarized: u64 = region.iter().map(|it| draft.size(it)).sum();
@@ -88,7 +87,7 @@ fn replace(draft: &mut Draft<'_>, step: &Summarize, pass: usize) -> Result<(), R
     draft.split = Some(to);
     let snapshot = snapshot(draft, step, &kept, to);
     let why = match &snapshot {
-        Some(_) => "a stored snapshot covers the messages that go and takes their place".to_owned(),
+        Some(_) => "a stored snapshot covers the removed messages and replaces them".to_owned(),
         None => std::mem::take(&mut kept.why),
     };
     draft.others.push(Op::Summarize { from, to, why });
@@ -134,7 +133,7 @@ struct Around {
 
 /// The head without the context that clients insert again by themselves.
 fn without_context(draft: &mut Draft<'_>, head: Vec<Segment>) -> Vec<Segment> {
-    let why = "context before the first prompt takes over a fifth of the budget; clients put it there again";
+    let why = "context before the first prompt takes more than a fifth of the budget; clients add it again";
     let (gone, left): (Vec<Segment>, Vec<Segment>) =
         head.into_iter().partition(|it| draft.message(it).is_some_and(counts));
     draft.others.extend(gone.iter().filter_map(Segment::old).map(|message| Op::Drop {
@@ -325,7 +324,7 @@ fn shown(draft: &mut Draft<'_>, step: &Summarize, from: usize, to: usize) -> usi
     let Some(unit) = units.get(skipped).filter(|_| skipped > 0) else { return from };
     let (to, why) = (
         unit.start,
-        "the model refused the input: the oldest are not shown to it; the summary that is written without a model reads them all",
+        "the model refused the input: the oldest messages are not shown to it; an offline summary reads them all",
     );
     draft.others.push(Op::Skip { from, to, why: why.to_owned() });
     to

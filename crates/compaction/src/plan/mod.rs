@@ -307,7 +307,7 @@ pub fn plan(history: &History, counter: &TokenCounter, request: &PlanRequest<'_>
         && counter.overhead() >= window
     {
         let text = format!(
-            "system prompt and tools alone take {} tokens of a window of {window}: nothing that is compacted would help",
+            "system prompt and tools alone take {} tokens of a window of {window}: compacting messages would not help",
             counter.overhead()
         );
         plan.reason = Reason::new("window_too_small", text);
@@ -337,7 +337,7 @@ pub fn plan(history: &History, counter: &TokenCounter, request: &PlanRequest<'_>
         _ => Reason::new(
             "nothing_to_compact",
             format!(
-                "{} messages with {before} tokens hold nothing that this profile would take out",
+                "{} messages with {before} tokens contain nothing that this profile would remove",
                 history.messages().len()
             ),
         ),
@@ -380,7 +380,7 @@ fn run_passes(draft: &mut Draft<'_>, due: bool, before: u64) -> Ran {
             // After a first summary, a second one of the same history would have nothing left to replace.
             Pass::Summarize(_) if draft.need.is_some() => continue,
             Pass::Summarize(step) if step.not_after_failure && request.auto && draft.moment.failures > 0 => {
-                let text = "the last compaction failed; no summary is tried again unless somebody asks";
+                let text = "the last compaction failed; a summary is not tried again unless it is asked for";
                 Err(Reason::new("switched_off", text))
             }
             Pass::Summarize(step) => {

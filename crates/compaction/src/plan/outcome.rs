@@ -67,7 +67,7 @@ pub fn apply(
     let before: u64 = old.iter().filter(|it| counts(it)).map(|it| counter.message(it)).sum();
     let tokens: u64 = messages.iter().filter(|it| counts(it)).map(|it| counter.message(it)).sum();
     if tokens == 0 && !messages.is_empty() {
-        return Err(Reason::new("uncounted", "the new messages count as nothing"));
+        return Err(Reason::new("uncounted", "the new messages have 0 tokens"));
     }
     if tokens > before || (tokens == before && plan.need.is_none()) {
         return Err(Reason::new("grew", format!("{before} tokens would become {tokens}")));

@@ -133,7 +133,7 @@ fn next_gate(gate: NextRequest, next: Option<u64>, left: u64, reason: &mut Strin
     let large = tokens as f64 > gate.share * left as f64;
     let is = if large { "is more" } else { "is not more" };
     reason.push_str(&format!(
-        "; the next request with {tokens} {is} than {:.0} % of the {left} left",
+        "; the next request of {tokens} tokens {is} than {:.0} % of the {left} left",
         gate.share * 100.0
     ));
     match (gate.rule, large) {
@@ -157,21 +157,23 @@ pub fn verdict(
     let at = threshold(profile, limits);
     let no = |gate, code, reason: String| Verdict { due: false, at, gate, code, reason, hint: None };
     if trigger.off {
-        return no(Gate::Switch, "switched_off", "compacting by itself is switched off".to_owned());
+        return no(Gate::Switch, "switched_off", "auto-compaction is switched off".to_owned());
     }
     if profile.passes.iter().any(|it| matches!(it, Pass::Collapse(it) if it.on)) {
-        let reason = "collapsing finished turns is switched on and takes the place of compacting by itself";
+        let reason = "collapsing finished turns is switched on and replaces auto-compaction";
         return no(Gate::Switch, "switched_off", reason.to_owned());
     }
     if trigger.failures > 0 && moment.failures >= trigger.failures {
-        let reason =
-            format!("{} compactions failed in a row; it takes {} to stop", moment.failures, trigger.failures);
+        let reason = format!(
+            "{} compactions failed in a row; auto-compaction stops after {}",
+            moment.failures, trigger.failures
+        );
         return no(Gate::Failures, "switched_off", reason);
     }
     if let Some(last) = moment.last_run
         && let Some(since) = cooling_down(trigger, moment.now, last)
     {
-        let reason = format!("compacted {} s ago; not again before {} s", since / 1000, trigger.cool_down);
+        let reason = format!("compacted {} s ago; the cool-down is {} s", since / 1000, trigger.cool_down);
         return no(Gate::CoolDown, "cooling_down", reason);
     }
     if let Some(limit) = trigger.chars {
@@ -185,14 +187,14 @@ pub fn verdict(
         let (reason, hint) = if trigger.share.is_none() && trigger.reserve_output.is_none() {
             ("it has no threshold of its own", None)
         } else {
-            ("the model's window is not known", Some(Hint::GiveWindow))
+            ("the model's window is unknown", Some(Hint::GiveWindow))
         };
         return Verdict { hint, ..no(Gate::Window, "unknown_window", reason.to_owned()) };
     };
     let Filled { overhead, messages } = filled;
     if at <= overhead {
         let reason = format!(
-            "system prompt and tools alone take {overhead} tokens of {at}: nothing that is compacted would help"
+            "system prompt and tools alone take {overhead} tokens of {at}: compacting messages would not help"
         );
         return no(Gate::Window, "window_too_small", reason);
     }
@@ -203,8 +205,8 @@ pub fn verdict(
     };
     let context = (overhead + messages).saturating_sub(written);
     if trigger.minimum > 0 && !passes(trigger, context, trigger.minimum) {
-        let from = if trigger.strict { "only above" } else { "not below" };
-        let reason = format!("{context} tokens; {from} {}", trigger.minimum);
+        let from = if trigger.strict { "only above" } else { "only at or above" };
+        let reason = format!("{context} tokens; compacts {from} {}", trigger.minimum);
         return no(Gate::Minimum, "too_small", reason);
     }
     let mut reason = format!("{context} tokens; the threshold is {at}");

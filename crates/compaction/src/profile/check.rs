@@ -227,6 +227,6 @@ mod tests {
     fn a_circle_of_profiles_is_called_one() {
         let bases = [("a", "extends = \"b\""), ("b", "extends = \"a\"")];
         let error = Profile::parse("extends = \"a\"", "mine", &bases).unwrap_err().to_string();
-        assert!(error.contains("found a circle or a longer one at \"a\""), "{error}");
+        assert!(error.contains("found a cycle or a longer chain at \"a\""), "{error}");
     }
 }

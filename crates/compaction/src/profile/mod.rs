@@ -228,7 +228,8 @@ impl Profile {
             }
             Some(toml::Value::String(base)) => {
                 let what = format!(
-                    "extends: expected a chain of at most {DEEPEST} profiles, found a circle or a longer one at {base:?}"
+                    "extends: expected a chain of at most {DEEPEST} profiles, found a cycle or a longer chain at \
+                     {base:?}"
                 );
                 return Err(Error::new(ErrorKind::Arguments, what).at(place, None));
             }

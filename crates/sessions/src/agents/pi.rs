@@ -110,7 +110,7 @@ fn path(entries: &[JsonLine], notes: &mut Vec<Note>) -> Vec<usize> {
         if !seen.insert(index) {
             notes.push(Note {
                 line: entries[index].line,
-                what: "expected a tree of entries, found a circle; read up to there".into(),
+                what: "expected a tree of entries, found a cycle; read up to there".into(),
             });
             break;
         }

@@ -108,7 +108,7 @@ fn chain(lines: &[JsonLine], notes: &mut Vec<Note>) -> Vec<usize> {
     while let Some(id) = last {
         let Some(same) = of_id.get(id) else { break };
         if !seen.insert(id) {
-            let what = "expected a tree of records, found a circle; read up to there";
+            let what = "expected a tree of records, found a cycle; read up to there";
             notes.push(Note { line: lines[same[0]].line, what: what.into() });
             break;
         }

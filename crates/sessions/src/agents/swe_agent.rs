@@ -61,7 +61,7 @@ pub fn read(source: &dyn Source) -> Result<Session> {
     }
     if !found.whole {
         out.record = found.records.len() as u32;
-        out.note("the document ends before it is closed; what is whole was read".into());
+        out.note("the document is truncated; what is complete was read".into());
     }
     let records: Vec<_> =
         found.records.iter().map(|it| Record { at: it.start as u64, len: it.len() as u64 }).collect();

@@ -132,7 +132,7 @@ fn torn(source: &dyn Source, record: Record, text: &str, found: &mut Findings<'_
     let begin = fragments.first().filter(|_| whole.is_empty()).map_or(0, |it| it.start);
     let detail = match whole.len() {
         0 => format!("{} bytes that begin with {}", text.len(), glimpse(&text[begin..])),
-        1 => format!("{} bytes beside a whole record", text.len() - whole[0].len()),
+        1 => format!("{} bytes next to a complete record", text.len() - whole[0].len()),
         many => format!("{many} records"),
     };
     found.note(damage, record.at, detail);

@@ -167,7 +167,7 @@ pub(crate) fn hash(text: &[u8]) -> u64 {
 /// [`ErrorKind::Arguments`] for a format whose sessions are not repaired; errors of [`Source::read_at`].
 pub fn repair(source: &dyn Source, format: Format, handle_of: &HandleOf<'_>) -> Result<Repair> {
     if format.0.repair.is_empty() {
-        let what = format!("sessions of the format {} are not repaired", format.name());
+        let what = format!("repair does not support the format {}", format.name());
         return Err(Error::new(ErrorKind::Arguments, what));
     }
     let mut mended = Mended::part(source, 0..source.len());

@@ -69,20 +69,20 @@ impl Losses {
         let all = [
             (
                 self.thoughts,
-                format!("thinking left out: {api} takes only what it signed and what leads to something"),
+                format!("thinking left out: {api} accepts only what it signed and what something follows"),
             ),
             (
                 self.opaques,
                 format!("blocks left out: {api} does not understand them, or their other half is missing"),
             ),
-            (self.media, format!("attachments replaced by a line of text: {api} does not take them there")),
+            (self.media, format!("attachments replaced by a line of text: {api} does not accept them there")),
             (self.orphans, "results without a call turned into user text".to_string()),
             (self.unanswered, format!("calls without a result answered with {NO_RESULT:?}")),
-            (self.ids, "call ids rewritten: taken already, or not of the API's form".to_string()),
-            (self.names, "tool names rewritten: not of the API's form".to_string()),
-            (self.inputs, "call inputs that are no JSON object wrapped as {\"input\": …}".to_string()),
+            (self.ids, "call ids rewritten: already used, or not valid for the API".to_string()),
+            (self.names, "tool names rewritten: not valid for the API".to_string()),
+            (self.inputs, "call inputs that are not a JSON object wrapped as {\"input\": …}".to_string()),
             (self.opened, format!("user message added at the start: {api} requires one")),
-            (self.acks, "acknowledgements put between a summary and the user's next words".to_string()),
+            (self.acks, "acknowledgments inserted between a summary and the user's next words".to_string()),
         ];
         all.into_iter().filter(|it| it.0 > 0).map(|(count, what)| format!("{count} × {what}")).collect()
     }

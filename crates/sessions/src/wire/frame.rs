@@ -50,7 +50,7 @@ pub(super) fn array(source: &dyn Source, text: &str) -> Result<(Frame, Items)> {
     let Some((_, open)) = frame.array else {
         let keys: Vec<&str> = frame.fields.iter().take(8).map(|it| it.0.as_str()).collect();
         return Err(fail(match frame.fields.iter().find(|it| KEYS.contains(&it.0.as_str())) {
-            Some((key, _)) => format!("an object whose `{key}` is no array"),
+            Some((key, _)) => format!("an object whose `{key}` is not an array"),
             None => format!("an object with the keys [{}]", keys.join(", ")),
         }));
     };
@@ -65,7 +65,7 @@ pub(super) fn frame_notes(frame: &Frame, items: &Items, text: &str) -> Vec<Note>
         (None, Some(at)) => {
             let left = text.len() - at;
             format!(
-                "expected a whole element, found {left} bytes that are cut off or broken; they are kept, not read"
+                "expected a complete element, found {left} bytes that are truncated or broken; they are kept, not read"
             )
         }
         (None, None) => "expected the end of the array, found the end of the text".to_string(),

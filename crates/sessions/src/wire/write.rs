@@ -80,7 +80,7 @@ fn entry(
         return Ok(WireEntry::New(vec![patched]));
     }
     warnings.push(format!(
-        "message {number} was written anew: more than its outputs changed; unknown fields are lost"
+        "message {number} was rewritten, since more than its outputs changed; unknown fields are lost"
     ));
     let rendered: Vec<Vec<u8>> = rendered();
     Ok(if rendered.is_empty() { WireEntry::New(vec![bytes]) } else { WireEntry::New(rendered) })
@@ -167,7 +167,7 @@ fn spliced(
             let left = items.spans.last().map_or(open + 1, |it| it.end);
             let lost = text.get(left..).unwrap_or_default().trim().len();
             warnings.push(format!(
-                "the document was cut off or broken; it is closed, and its last {lost} bytes are left out"
+                "the document was truncated or broken; it is closed, and its last {lost} bytes are left out"
             ));
             pieces.add(if frame.fields.is_empty() { b"]" } else { b"]}" });
         }

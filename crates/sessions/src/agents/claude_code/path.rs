@@ -38,7 +38,9 @@ impl Index {
         let main: Vec<usize> = (0..self.rows.len()).filter(|it| !self.rows[*it].sidechain).collect();
         if main.len() > 1 && main.iter().all(|it| parents[*it].is_none() && self.rows[*it].compact.is_none())
         {
-            let what = "expected parentUuid to link the rows, found none that does; their order in the file is taken".into();
+            let what =
+                "expected parentUuid to link the rows, found none that does; their order in the file is used"
+                    .into();
             let line = self.rows[main[0]].line;
             self.notes.push(Note { line, what });
             return main;
@@ -86,7 +88,7 @@ impl Index {
             Some((leaf, before, line)) if boundary.is_none_or(|it| it < *before) => {
                 let found = by_uuid.get(&**leaf).copied();
                 if found.is_none() {
-                    let what = "expected leafUuid to name a row, found none; the last row is taken".into();
+                    let what = "expected leafUuid to name a row, found none; the last row is used".into();
                     self.notes.push(Note { line: *line, what });
                 }
                 found

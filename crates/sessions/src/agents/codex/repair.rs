@@ -95,7 +95,7 @@ pub(super) fn repetitions(source: &dyn Source, found: &mut Findings<'_>) -> Resu
     let close = |run: &mut Run, found: &mut Findings<'_>| {
         let run = std::mem::take(run);
         if let (true, Some(begin)) = (run.is_certain && run.items > 1, run.lines.first()) {
-            let what = format!("{} items that stood there before", run.items);
+            let what = format!("{} items that are already in the session", run.items);
             found.note(Damage::RepeatedHistory, begin.start, what);
             run.lines.into_iter().for_each(|it| found.replace(it, ""));
         }
@@ -140,7 +140,8 @@ pub(super) fn repetitions(source: &dyn Source, found: &mut Findings<'_>) -> Resu
     let old = &histories[..histories.len().saturating_sub(2)];
     let size: u64 = old.iter().map(|it| it.end - it.start).sum();
     if let (true, Some(begin)) = (size >= SUPERSEDED, old.first()) {
-        let detail = format!("{} histories of {} MB that no resume reads", old.len(), size.div_ceil(1 << 20));
+        let detail =
+            format!("{} histories of {} MB that are not read on resume", old.len(), size.div_ceil(1 << 20));
         found.note(Damage::RepeatedHistory, begin.start, detail);
         old.iter().for_each(|it| found.replace(it.clone(), "null"));
     }

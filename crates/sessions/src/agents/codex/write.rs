@@ -58,7 +58,7 @@ fn patch(source: &dyn Source, replayed: &Replayed, after: &History) -> Result<Wr
         let Some((range, Some(Part::Output(output)))) = range.zip(Some(new.parts.first())) else {
             written
                 .warnings
-                .push("the output of an aborted call stands nowhere and was left as it is".into());
+                .push("the output of an aborted call is not in the file and was left as it is".into());
             continue;
         };
         let text = source.text(range.clone())?;

@@ -49,7 +49,7 @@ pub(super) fn new(export: Option<&Export<'_>>, session: &Session, after: &Histor
         None => {
             if after.messages().iter().any(|it| it.kind == Kind::Summary && it.from.is_none()) {
                 draft.warn(
-                    "the summary follows other messages: OpenCode will not recognise it as a compaction",
+                    "the summary follows other messages: OpenCode will not recognize it as a compaction",
                 );
             }
             after.messages()
@@ -60,7 +60,7 @@ pub(super) fn new(export: Option<&Export<'_>>, session: &Session, after: &Histor
         let (provider, model) = (&draft.like.model["providerID"], &draft.like.model["modelID"]);
         let (provider, model) = (provider.as_str().unwrap_or_default(), model.as_str().unwrap_or_default());
         draft.warn(&format!(
-            "OpenCode will go on with {provider}/{model}; where it does not know that, add --model PROVIDER/MODEL"
+            "OpenCode will continue with {provider}/{model}; if it does not know that model, add --model PROVIDER/MODEL"
         ));
     }
     let document = json!({ "info": draft.info(export, after), "messages": draft.out });
@@ -212,7 +212,7 @@ impl<'a> SessionDraft<'a> {
                 // For one of these OpenCode's import would refuse the whole session.
                 files.retain(Value::is_object);
                 if files.len() < all {
-                    self.warn("an attachment that is no object was left out");
+                    self.warn("an attachment that is not an object was left out");
                 }
                 for file in files {
                     self.place(file, &id);
@@ -246,7 +246,7 @@ impl<'a> SessionDraft<'a> {
         set(&mut info, "summary", true);
         set(&mut info, "finish", "stop");
         if summary.parts.iter().any(|it| !matches!(it, Part::Text(_))) {
-            self.warn("what is no text was left out of the summary");
+            self.warn("parts that are not text were left out of the summary");
         }
         let parts = summary.texts().map(|it| text(it, Kind::Said, self.now)).collect();
         self.push(info, parts);
@@ -401,7 +401,7 @@ impl<'a> SessionDraft<'a> {
     fn tool(&mut self, call: &Call, output: Option<&Output>) -> Value {
         let input = serde_json::from_str::<Value>(call.input.as_str()).ok().filter(Value::is_object);
         let input = input.unwrap_or_else(|| {
-            self.warn("a tool's input that is no JSON object was wrapped into one");
+            self.warn("a tool input that is not a JSON object was wrapped in one");
             json!({ "input": call.input.as_str() })
         });
         let time = json!({ "start": self.now, "end": self.now });

@@ -77,7 +77,7 @@ impl<'a> Export<'a> {
             entries.push(ExportEntry { span, info, compaction });
         }
         if !found.whole {
-            notes.push(note(entries.len(), "the document ends before it is closed; what is whole was read"));
+            notes.push(note(entries.len(), "the document is truncated; what is complete was read"));
         }
         let ids = entries.iter().enumerate().rev();
         let places = ids.filter_map(|(at, it)| Some((it.info["id"].as_str()?.to_owned(), at))).collect();
