@@ -164,7 +164,7 @@ pub(in crate::facts) const SUFFIXES_ONCE: [&str; 4] = [
 ];
 
 /// Beginnings, in lower case, of the lines that agents put around their summaries.
-pub(super) const BOILERPLATE: [&str; 13] = [
+pub(super) const BOILERPLATE: [&str; 14] = [
     "from an earlier summary:",
     "findings before later work (may be outdated):",
     "reports of earlier turns (may be outdated):",
@@ -177,6 +177,7 @@ pub(super) const BOILERPLATE: [&str; 13] = [
     "please continue the conversation",
     "if you need specific details",
     "this session is being continued",
+    "turn context (split turn):",
     "continue the conversation from where",
     "read the full transcript",
 ];

@@ -250,6 +250,7 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
             step(it) && (nothing_left(it) || done())
         })
         .collect();
+    let committed = evidence.last_commit();
     let mut over = over.into_iter();
     facts.retain(|_| !over.next().unwrap_or(false));
     let answers = answers(history);
@@ -266,6 +267,13 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
             fact.topic = Topic::Unconfirmed;
         }
     }
+    // A list that no call ever updated says nothing once its work was committed.
+    let done = |it: &&Fact| it.topic == Topic::Done && it.voice() == Voice::Model;
+    let kept_up = facts.iter().filter(done).map(|it| it.message).max();
+    facts.retain(|it| {
+        let abandoned = it.topic == Topic::Unconfirmed && it.voice() == Voice::Model;
+        !(abandoned && kept_up < Some(it.message) && committed > Some(it.message))
+    });
 }
 
 /// Whether a step was planned in a turn that ended with a report which leaves nothing open, and other requests were
