@@ -297,9 +297,20 @@ impl Work<'_> {
         }
         for named in parsed.restored_files() {
             let name = path(&named, parsed.git_directory().as_deref(), self.base);
-            if let Some(file) = self.files.get_mut(&name) {
-                *file = (number, FileOp::Restored, None);
+            let below = |it: &str| it.strip_prefix(&name).is_some_and(|it| it.starts_with('/'));
+            for (path, file) in &mut self.files {
+                // Of a directory, git restores what it tracks.
+                if *path == name || below(path) && matches!(file.1, FileOp::Edited | FileOp::Written) {
+                    *file = (number, FileOp::Restored, None);
+                }
             }
+        }
+        for line in output.text.as_str().lines().filter(|_| parsed.cleans()) {
+            let Some(named) = line.strip_prefix("Removing ") else { continue };
+            let name = path(named.trim_end_matches('/'), parsed.git_directory().as_deref(), self.base);
+            let below = |it: &str| it.strip_prefix(&name).is_some_and(|it| it.is_empty() || it.starts_with('/'));
+            self.files.iter_mut().filter(|it| below(it.0)).for_each(|it| *it.1 = (number, FileOp::Deleted, None));
+            self.uncommitted.delete(&name);
         }
         if parsed.is_setup() {
             self.facts.push(Fact::from_tools(ToolTopic::Setup, number, command.into(), Detail::None));

@@ -74,6 +74,11 @@ impl ParsedCommand {
         given.map(String::as_str).filter(|it| *it != "rm" && !it.starts_with('-'))
     }
 
+    /// Whether it removes untracked files: `git clean`.
+    pub(in crate::facts) fn cleans(&self) -> bool {
+        self.programs().any(|it| matches!(it[..], ["git", "clean", ..]))
+    }
+
     /// The files whose changes it discards, as far as it names them.
     pub(in crate::facts) fn restored_files(&self) -> Vec<String> {
         let named = |words: &[&str]| -> Vec<String> {
