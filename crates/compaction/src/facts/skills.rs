@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use super::text::{clip, flat, sentences, slash_command, without_bold};
+use super::text::{clip, flat, sentences, slash_command, without_bold, without_markers};
 use super::voice::ToolTopic;
 use super::{Detail, Fact, FileOp, Topic, input_of};
 use history::{Call, History, Kind, Message, Role, Text};
@@ -173,7 +173,8 @@ fn without_head(text: &str) -> &str {
 /// The summary's line about a skill. Prohibitions in capitals come first.
 fn line(skill: &Skill) -> String {
     let place = skill.path.map_or_else(String::new, |it| format!(" ({it})"));
-    let mut forbidding: Vec<&str> = sentences(skill.text).into_iter().filter(|it| forbids(it)).collect();
+    let always = |it: &&str| forbids(it) && !is_conditional(skill.text, it);
+    let mut forbidding: Vec<&str> = sentences(skill.text).into_iter().filter(always).collect();
     forbidding.sort_by_key(|it| !stresses(it));
     let quote = |it: &&str| format!("\"{}\"", flat(&without_bold(it)));
     let quoted: Vec<String> = forbidding.iter().take(QUOTED).map(quote).collect();
@@ -181,6 +182,18 @@ fn line(skill: &Skill) -> String {
     let bans =
         if quoted.is_empty() { String::new() } else { format!(": it forbids {}{more}", quoted.join(" ")) };
     format!("{}{place}{bans}", skill.name)
+}
+
+/// Whether a sentence, a part of `text`, stands in a list below a condition: `If the file exists:`.
+fn is_conditional(text: &str, sentence: &str) -> bool {
+    /// Number of lines before the sentence in which the list begins.
+    const NEAR: usize = 6;
+    let at = (sentence.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
+    let before = text.get(..at).unwrap_or_default();
+    let lead = before.lines().rev().take(NEAR).take_while(|it| !it.starts_with('#'));
+    let lead = lead.map(str::trim_end).find(|it| it.ends_with(':')).unwrap_or_default();
+    let lead = without_markers(lead).rsplit(". ").next().unwrap_or_default().to_lowercase();
+    ["if ", "when ", "unless ", "otherwise"].iter().any(|it| lead.starts_with(it))
 }
 
 /// Whether a sentence has a prohibition in capitals.

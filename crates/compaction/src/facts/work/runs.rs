@@ -308,8 +308,12 @@ impl Work<'_> {
         for line in output.text.as_str().lines().filter(|_| parsed.cleans()) {
             let Some(named) = line.strip_prefix("Removing ") else { continue };
             let name = path(named.trim_end_matches('/'), parsed.git_directory().as_deref(), self.base);
-            let below = |it: &str| it.strip_prefix(&name).is_some_and(|it| it.is_empty() || it.starts_with('/'));
-            self.files.iter_mut().filter(|it| below(it.0)).for_each(|it| *it.1 = (number, FileOp::Deleted, None));
+            let below =
+                |it: &str| it.strip_prefix(&name).is_some_and(|it| it.is_empty() || it.starts_with('/'));
+            self.files
+                .iter_mut()
+                .filter(|it| below(it.0))
+                .for_each(|it| *it.1 = (number, FileOp::Deleted, None));
             self.uncommitted.delete(&name);
         }
         if parsed.is_setup() {
