@@ -507,6 +507,7 @@ pub(super) const COUNTED_AS_PROBLEM: &[&str] = &[
     "error TS", "go: cannot ", "error: Failed to spawn", "make: *** ", "** TEST FAILED **",
     "** BUILD FAILED **", "[warn] Code style issues found", "✖ failing tests:", "level=error",
     "Error: unknown flag: ", "error: unknown option ", "Missing required argument",
+    "This is not the tsc command",
 ];
 
 /// Beginnings of the Go compiler's errors, after their position.

@@ -107,7 +107,9 @@ fn counts_problems(line: &str) -> bool {
     // A package that Go could not build.
     let unbuilt = line.starts_with("FAIL")
         && ["[build failed]", "[setup failed]"].iter().any(|it| line.trim_end().ends_with(it));
+    let nginx = line.starts_with("nginx: ") && line.trim_end().ends_with(" test failed");
     eslint
+        || nginx
         || line.trim_end().ends_with("' did not match any file(s) known to git")
         || counted
         || is_go_error(line)
