@@ -216,7 +216,7 @@ fn forbids(sentence: &str) -> bool {
     plain.chars().count() <= QUOTE_CHARS
         && plain.ends_with(['.', '!'])
         && plain.starts_with(|it: char| it.is_uppercase() || it == '`')
-        // Which skill may follow depends on the work.
-        && !lower.contains("other skill")
+        // Which skill may follow depends on the work, and a step on those before it.
+        && !["other skill", "to step "].iter().any(|it| lower.contains(it))
         && (bans.is_some_and(|rest| !NO_BAN.iter().any(|it| rest.starts_with(it))) || stresses(sentence))
 }

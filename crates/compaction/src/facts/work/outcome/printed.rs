@@ -28,6 +28,7 @@ static PULL: AsciiFirstRegex = AsciiFirstRegex::new(r"https://\S+/(?:pull|merge_
 static VERDICT: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?m)^\W{0,4}(?:(?:[Oo]verall|[Ff]inal) )?(?:RESULT|Result|result|VERDICT|Verdict): *(?:FAIL|Fail)[a-zA-Z]*\b.*$|^\*\* (?:TEST|BUILD|ARCHIVE) FAILED \*\*$",
     r"|^FAIL\s+\S+ \[(?:build|setup) failed\]$|^go: cannot .*$",
+    r"|^No tests found, exiting with code [1-9].*$|^\W*ELIFECYCLE\W+(?:Test|Command) failed\b.*$",
     r"|^nginx: .* test failed\s*$|^\W*This is not the tsc command you are looking for\b.*$",
     r"|^\W*NX\W+Running target.* failed\s*$|^\W*(?:Some|[1-9]\d*) (?:\w+ ){0,2}checks failed\b[^(\n]*$",
 ));
