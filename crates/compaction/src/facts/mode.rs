@@ -73,7 +73,9 @@ fn entered(call: &Call, output: &Output) -> Option<bool> {
 /// Whether the output of a call that presents a plan says that the user approved it.
 pub(super) fn says_approved(output: &str) -> bool {
     let lower = output.to_lowercase();
-    lower.contains("approved") && !lower.contains("not approved") || lower.contains("start coding")
+    ["approved", "start coding"].iter().any(|it| {
+        lower.match_indices(it).any(|(at, _)| !["not ", "n't "].iter().any(|no| lower[..at].ends_with(no)))
+    })
 }
 
 /// The path of a plan that a call writes: a Markdown file in the client's `plans` directory.

@@ -284,7 +284,7 @@ fn checklist(text: &str, number: usize) -> Vec<Step> {
         out.push(Step { text: flat(clip(what.as_str(), 300).0), topic, message: number });
     }
     // What to check about each change is no plan: `- [ ] Is the error logged?`
-    let questions = out.iter().filter(|it| it.text.contains(['?', '？'])).count();
+    let questions = out.iter().filter(|it| it.text.ends_with(['?', '？'])).count();
     if questions * 2 > out.len() {
         out.clear();
     }

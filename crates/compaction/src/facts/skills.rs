@@ -184,16 +184,18 @@ fn line(skill: &Skill) -> String {
     format!("{}{place}{bans}", skill.name)
 }
 
-/// Whether a sentence, a part of `text`, stands in a list below a condition: `If the file exists:`.
+/// Whether a sentence, a part of `text`, is an item of a list below a condition: `If the file exists:`.
 fn is_conditional(text: &str, sentence: &str) -> bool {
-    /// Number of lines before the sentence in which the list begins.
-    const NEAR: usize = 6;
     let at = (sentence.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
-    let before = text.get(..at).unwrap_or_default();
-    let lead = before.lines().rev().take(NEAR).take_while(|it| !it.starts_with('#'));
-    let lead = lead.map(str::trim_end).find(|it| it.ends_with(':')).unwrap_or_default();
-    let lead = without_markers(lead).rsplit(". ").next().unwrap_or_default().to_lowercase();
-    ["if ", "when ", "unless ", "otherwise"].iter().any(|it| lead.starts_with(it))
+    let start = text.get(..at).and_then(|it| it.rfind('\n')).map_or(0, |it| it + 1);
+    let is_item = |it: &str| without_markers(it).len() < it.trim().len();
+    let own = text.get(start..).and_then(|it| it.lines().next()).unwrap_or_default();
+    let above = text.get(..start).unwrap_or_default().lines().rev();
+    let lead = above.map(str::trim).find(|it| !it.is_empty() && !is_item(it)).unwrap_or_default();
+    let lead = lead.rsplit(". ").next().unwrap_or_default().to_lowercase();
+    is_item(own)
+        && lead.ends_with(':')
+        && ["if ", "when ", "unless ", "otherwise"].iter().any(|it| lead.starts_with(it))
 }
 
 /// Whether a sentence has a prohibition in capitals.

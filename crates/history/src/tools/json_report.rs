@@ -6,14 +6,18 @@ use serde::Deserialize;
 use crate::{Output, Text};
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Report {
     output: String,
     metadata: Metadata,
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Metadata {
     exit_code: i32,
+    #[serde(rename = "duration_seconds")]
+    _duration: f64,
 }
 
 pub(super) fn is_report(output: &Output) -> bool {
@@ -40,8 +44,17 @@ mod tests {
     fn takes_the_output_out_of_its_report() {
         for (text, printed, exit) in [
             (r#"{"output":"a\nb\n","metadata":{"exit_code":2,"duration_seconds":0.1}}"#, "a\nb\n", Some(2)),
-            (r#"{"metadata":{"exit_code":0},"output":"Total output lines: 9\n\na"}"#, "a", Some(0)),
+            (
+                r#"{"metadata":{"exit_code":0,"duration_seconds":1.0},"output":"Total output lines: 9\n\na"}"#,
+                "a",
+                Some(0),
+            ),
             (r#"{"output":"a"}"#, r#"{"output":"a"}"#, None),
+            (
+                r#"{"output":"a","metadata":{"exit_code":0}}"#,
+                r#"{"output":"a","metadata":{"exit_code":0}}"#,
+                None,
+            ),
             ("plain", "plain", None),
         ] {
             let it = unwrapped(Output::new("1", text));

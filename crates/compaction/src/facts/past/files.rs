@@ -125,13 +125,21 @@ fn last_names(path: &str) -> String {
 }
 
 /// The path at the beginning of a text, and the text after it.
-pub(super) fn first_path(text: &str) -> Option<(String, &str)> {
+fn first_path(text: &str) -> Option<(String, &str)> {
     let found = PATH.captures(text)?;
     let path = found.get(1).or(found.get(2))?;
     let rest = &text[found.get(0)?.end()..];
     // `app/[id].ts` continues where a word of prose would end.
     let whole = found.get(1).is_some() || !rest.starts_with(['[', '{', '*', '(']);
     (whole && is_path(path.as_str())).then(|| (path.as_str().to_owned(), rest))
+}
+
+/// Whether a heading is nothing but a path: in backticks, or with an extension.
+pub(super) fn is_path_only(heading: &str) -> bool {
+    first_path(heading).is_some_and(|(path, rest)| {
+        let file = path.rsplit('/').next().is_some_and(|it| it.trim_start_matches('.').contains('.'));
+        rest.trim().is_empty() && (heading.starts_with('`') || path.contains('/') && file)
+    })
 }
 
 fn is_path(text: &str) -> bool {

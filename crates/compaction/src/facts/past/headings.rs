@@ -107,9 +107,7 @@ pub(super) fn parse_heading(lead: &str, next: Option<usize>) -> Option<Heading<'
         let mut places = title.match_indices(word);
         places.any(|(at, _)| !title[..at].ends_with(char::is_alphanumeric))
     };
-    // `**B. Review and fixes:**` is an item of the section that it is in.
-    let item = found.get(5).is_some() && title.as_bytes().get(1) == Some(&b'.');
-    let section = SECTIONS.iter().find(|it| !item && begins(it.0)).copied();
+    let section = SECTIONS.iter().find(|it| begins(it.0)).copied();
     let sharps = lead.bytes().take_while(|it| *it == b'#').count();
     let level = match sharps {
         0 if lead.starts_with('<') => 0,
@@ -120,6 +118,12 @@ pub(super) fn parse_heading(lead: &str, next: Option<usize>) -> Option<Heading<'
     // An unknown title is a heading only if the line is marked as one, not if it only ends with a colon.
     let certain = section.is_some() || level < BELOW || number.is_some() && rest.is_none();
     certain.then_some(Heading { section, title, rest, level, number })
+}
+
+/// Whether a line is a lettered title in bold, which below a heading with `#` is an item: `**B. Review and fixes:**`.
+pub(super) fn is_lettered(lead: &str) -> bool {
+    let title = lead.strip_prefix("**").map(str::as_bytes);
+    title.is_some_and(|it| it.first().is_some_and(u8::is_ascii_alphabetic) && it.get(1) == Some(&b'.'))
 }
 
 /// The text of a heading that is marked with `#`.

@@ -22,14 +22,14 @@ use crate::facts::text::{
 use crate::facts::topic::LineKind;
 use crate::facts::voice::{EarlierSummary, ToolTopic};
 use crate::facts::{Detail, Fact, FileOp, Name, Polarity, Topic};
-use files::first_path;
+use files::is_path_only;
 pub(crate) use headings::{
     ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, BELOW, EARLIER, GOES_ON, MORE_DONE,
     REPLIED_BELOW,
 };
 use headings::{
-    ANSWERED_ONCE, BOILERPLATE, Heading, STEP_BOXES, STEP_MARKS, SUFFIXES_ONCE, heading_text, op_in,
-    parse_heading,
+    ANSWERED_ONCE, BOILERPLATE, Heading, STEP_BOXES, STEP_MARKS, SUFFIXES_ONCE, heading_text, is_lettered,
+    op_in, parse_heading,
 };
 use history::{History, Kind, Message, Part};
 use step_index::StepIndex;
@@ -136,12 +136,9 @@ fn without_name_tag(text: &str) -> &str {
 /// Maximum characters of a step to which the lines below it are added.
 const MAX_STEP_CHARS: usize = 300;
 
-/// Whether a subheading in a section of errors names one, rather than a state or another section.
+/// Whether a subheading names an error: `Error 2: the lock is never released`.
 fn is_error_heading(heading: &Heading) -> bool {
-    /// Minimum number of words.
-    const NAMES: usize = 3;
-    let errors = heading.section.is_none_or(|it| it.1 == Topic::Errors);
-    heading.title.starts_with("error ") || errors && heading.title.split_whitespace().count() >= NAMES
+    heading.title.strip_prefix("error ").is_some_and(|it| it.starts_with(|it: char| it.is_ascii_digit()))
 }
 
 struct SummaryReader<'a> {
@@ -230,10 +227,14 @@ impl SummaryReader<'_> {
         }
         // Nested elements are indented; headings are not.
         let nested = line.starts_with([' ', '\t']) && !lead.starts_with('<');
-        if !nested && let Some(heading) = parse_heading(lead, self.last_number.map(|it| it + 1)) {
+        let item = is_lettered(lead) && self.level.is_some_and(|it| (1..=6).contains(&it));
+        if !nested
+            && !item
+            && let Some(heading) = parse_heading(lead, self.last_number.map(|it| it + 1))
+        {
             let deeper = lead.starts_with('#') && self.level.is_some_and(|it| heading.level > it);
             match self.topic.filter(|_| deeper) {
-                Some(Topic::Files) if first_path(heading_text(lead)).is_some() => {
+                Some(Topic::Files) if is_path_only(heading_text(lead)) => {
                     return self.files(heading_text(lead));
                 }
                 Some(Topic::Errors) if is_error_heading(&heading) => {
@@ -475,11 +476,13 @@ impl SummaryReader<'_> {
                 Some((asked, answer)) => (Some(asked), answer),
                 None => (None, body),
             };
-            let over = answer.contains("(superseded");
-            let answer = answer.split(" (superseded").next().unwrap_or(answer);
+            let suffix =
+                answer.rsplit_once(" (superseded").filter(|it| it.1.find(')') == Some(it.1.len() - 1));
+            let (answer, over) = suffix.map_or((answer, false), |it| (it.0, true));
             let (said, means) = match answer.split_once("\" = ") {
                 Some((said, means)) => (said, Some(means.trim().to_string())),
-                None => (answer.strip_suffix('"').unwrap_or(answer), None),
+                None if answer.starts_with('"') => (answer.strip_suffix('"').unwrap_or(answer), None),
+                None => (answer, None),
             };
             let text = said.strip_prefix('"').unwrap_or(said).to_string();
             let refused = asked.is_some_and(|it| it.starts_with("refused"));

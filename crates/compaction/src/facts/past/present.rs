@@ -21,8 +21,7 @@ static TEMPORARY_STATE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"|\bnothing (?:(?:is|was|has been) )?(?:yet )?(?:committed|pushed|staged)|\bno commits? (?:(?:was|were) )?made\b",
     r"|\b(?:uncommitted|unsaved|unstaged|unpushed)\b|\bstaged (?:but|and ready)|\b(?:already|still) staged",
     r"|\bpending\s*(?:[.,;)]|$)|\bretry the (?:commit|push)\b|\b(?:half|partially)[- ]applied|^\W*last action\b",
-    r"|\b(?:i|we|assistant|agent)(?: still)? needs? to\b|\bstill needs? to\b",
-    r"|(?:^|[,;:] )needs? to (?:be )?(?:add|implement|creat|updat|fix|writ|finish|complet|investigat|verif|modif)",
+    r"|\bassistant still needs to\b",
 ));
 /// What git showed at the time: true until a commit.
 static STATE_OF_TREE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(

@@ -250,7 +250,6 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
             step(it) && (nothing_left(it) || done())
         })
         .collect();
-    let committed = evidence.last_commit();
     let mut over = over.into_iter();
     facts.retain(|_| !over.next().unwrap_or(false));
     let answers = answers(history);
@@ -267,13 +266,6 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
             fact.topic = Topic::Unconfirmed;
         }
     }
-    // A list that no call ever updated says nothing once its work was committed.
-    let done = |it: &&Fact| it.topic == Topic::Done && it.voice() == Voice::Model;
-    let kept_up = facts.iter().filter(done).map(|it| it.message).max();
-    facts.retain(|it| {
-        let abandoned = it.topic == Topic::Unconfirmed && it.voice() == Voice::Model;
-        !(abandoned && kept_up < Some(it.message) && committed > Some(it.message))
-    });
 }
 
 /// Whether a step was planned in a turn that ended with a report which leaves nothing open, and other requests were
@@ -435,6 +427,9 @@ pub fn last_reply(history: &History) -> Option<usize> {
     (at > 0 && speaks(last) && worked && !working && !only_asks && !goes_on()).then_some(at)
 }
 
+/// How clients note that the user stopped the model.
+const INTERRUPTED: [&str; 2] = ["<turn_aborted>", "[Request interrupted"];
+
 /// A request and the reply to it.
 #[derive(Debug, Clone, Copy)]
 pub struct AnsweredRequest {
@@ -453,6 +448,7 @@ pub fn answers(history: &History) -> Vec<AnsweredRequest> {
     let mut out: Vec<AnsweredRequest> = Vec::new();
     // The last message of the model, and whether it calls tools.
     let (mut asked, mut said, mut last, mut works) = (Vec::<AnsweredRequest>::new(), None, 0, false);
+    let mut interrupted = false;
     for (number, message) in messages.iter().enumerate() {
         // The replies to prompts that a compaction kept are gone; all but the last prompt were answered.
         if message.kind == Kind::Summary {
@@ -466,12 +462,13 @@ pub fn answers(history: &History) -> Vec<AnsweredRequest> {
                 !chooses_option(message, &messages[*it])
                     && (!works || *it == last && is_report(&messages[*it]))
             };
+            let silent = said.is_none() || std::mem::take(&mut interrupted);
             if let Some(answer) = said.take().filter(answers) {
                 // A reply that asks back has done nothing yet, but may have answered a question.
                 let open = asks_back(&text_of_model(&messages[answer]));
                 let over = |it: &mut AnsweredRequest| !open || is_question(&messages[it.request].plain());
                 out.extend(asked.extract_if(.., over).map(|it| AnsweredRequest { reply: answer, ..it }));
-            } else {
+            } else if silent {
                 asked.iter_mut().for_each(|it| it.passed_over = true);
             }
             asked.extend(request.then_some(AnsweredRequest {
@@ -479,6 +476,9 @@ pub fn answers(history: &History) -> Vec<AnsweredRequest> {
                 reply: number,
                 passed_over: false,
             }));
+        } else if message.kind == Kind::Context {
+            let text = message.plain();
+            interrupted |= INTERRUPTED.iter().any(|it| text.starts_with(it));
         } else if message.role == Role::Assistant {
             (last, works) = (number, message.calls().next().is_some() && !delivers(message));
             said = Some(number).filter(|_| speaks(message)).or(said);

@@ -167,7 +167,7 @@ static MACHINE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)^\s*(?:",
     r"\[?\d{4}-\d\d-\d\d[T ]\d\d:|\[?\d\d:\d\d:\d\d|[A-Z][a-z]{2} +\d+ \d\d:\d\d:", // time stamps
     r"|at \S+ ?\(.*\)$|at (?:async )?\S+:\d+|File .+, line \d+|Traceback|caused by:", // stack frames
-    r"|\S+\.(?:m?js|jsx|tsx?|css|html):\d+(?::\d+)? ",                              // a browser's console
+    r"|\S+\.(?:m?js|jsx|tsx?):\d+(?::\d+)? (?:Uncaught|\w*Error:|GET |POST |Failed to load)", // browser console
     r"|\[?(?:debug|info|warn|warning|error|trace|fatal|notice|critical)\]?(?:[:|\]]|\s*\|)|npm (?:err|warn)|\S*(?:error|exception)\b[^:]{0,20}:",
     r"|@@ |diff --git|index [0-9a-f]{6,}|\+\+\+ |--- |[+-]\s*\d+\s|[+-][^\s\-+*]", // diffs
     r"|[$❯➜>#|│┃├└╭╰┌]\s|[|│┃├└╭╰┌]|\S*[$#%] (?:cd|ls|npm|git|cargo|go|python)\b", // terminals and tables

@@ -297,10 +297,13 @@ impl Work<'_> {
         }
         for named in parsed.restored_files() {
             let name = path(&named, parsed.git_directory().as_deref(), self.base);
-            let below = |it: &str| it.strip_prefix(&name).is_some_and(|it| it.starts_with('/'));
+            // `git checkout docs` may switch to a branch.
+            let directory = command.contains("git restore") || command.contains(" -- ");
+            let below = |it: &str| directory && it.strip_prefix(&name).is_some_and(|it| it.starts_with('/'));
             for (path, file) in &mut self.files {
                 // Of a directory, git restores what it tracks.
-                if *path == name || below(path) && matches!(file.1, FileOp::Edited | FileOp::Written) {
+                let edited = matches!(file.1, FileOp::Edited | FileOp::Written);
+                if *path == name || below(path) && edited && self.uncommitted.is_changed(path) {
                     *file = (number, FileOp::Restored, None);
                 }
             }

@@ -368,8 +368,9 @@ fn below<'a>(path: &'a str, root: &str) -> Option<&'a str> {
 fn command(text: &str, chars: usize) -> String {
     let idle = |it: &&str| {
         let it = it.trim();
+        // `#`: a comment; `-`: options of the line before.
         it.is_empty()
-            || it.starts_with('#')
+            || it.starts_with(['#', '-'])
             || it.starts_with("set -")
             || assigns(it)
             || it.starts_with("trap ")
@@ -383,18 +384,13 @@ fn command(text: &str, chars: usize) -> String {
         Some((first, rest)) if first.starts_with("cd ") && !first.contains("&&") => rest.trim_start(),
         Some(_) | None => text,
     };
-    // Without lines that continue the one before.
-    let lines = || {
-        let ends = std::iter::once(false).chain(text.lines().map(|it| it.ends_with('\\')));
-        text.lines().zip(ends).filter(|it| !it.1).map(|it| it.0)
-    };
-    let first = lines().find(|it| !idle(it)).unwrap_or(text);
+    let first = text.lines().find(|it| !idle(it)).unwrap_or(text);
     // What a script prints before it does something says little.
     let prints = |it: &&str| {
         let closed = ['"', '\''].iter().all(|quote| it.matches(*quote).count().is_multiple_of(2));
         idle(it) || closed && is_read_only(it)
     };
-    let line = lines().find(|it| !prints(it)).filter(|_| prints(&first)).unwrap_or(first).trim();
+    let line = text.lines().find(|it| !prints(it)).filter(|_| prints(&first)).unwrap_or(first).trim();
     // The command that takes a PowerShell here-string is on the line that ends the string.
     let here = ["@'", "@\""].iter().any(|it| line.ends_with(it));
     let takes = |it: &&str| it.starts_with("'@ |") || it.starts_with("\"@ |");

@@ -1,5 +1,6 @@
 //! What a command does to a repository.
 
+use super::program_is_read_only;
 use super::{ParsedCommand, Program};
 
 /// Whether a revision names a commit of the branch itself, not another branch.
@@ -34,7 +35,7 @@ impl ParsedCommand {
         self.programs().any(|words| match words[..] {
             ["git", "checkout", "--" | ".", ..] | ["git", "revert", _, ..] => true,
             ["git", "checkout", from, "--", _, ..] => edited || is_own_commit(from),
-            ["git", "restore", ref rest @ ..] => !rest.contains(&"--staged"),
+            ["git", "restore", ref rest @ ..] => !rest.contains(&"--staged") && !rest.contains(&"-S"),
             _ => false,
         })
     }
@@ -74,6 +75,13 @@ impl ParsedCommand {
         given.map(String::as_str).filter(|it| *it != "rm" && !it.starts_with('-'))
     }
 
+    /// Whether it only moves files and hands them over: besides git, nothing in it could fail on its own.
+    pub(in crate::facts) fn only_delivers(&self) -> bool {
+        let moves = |it: &str| matches!(it, "git" | "find" | "rm" | "mv" | "cp" | "mkdir" | "touch");
+        self.programs().all(|it| moves(it[0]) || program_is_read_only(&it))
+            && self.programs().any(|it| matches!(it[..], ["git", .., "push"] | ["git", "push", ..]))
+    }
+
     /// Whether it removes untracked files: `git clean`.
     pub(in crate::facts) fn cleans(&self) -> bool {
         self.programs().any(|it| matches!(it[..], ["git", "clean", ..]))
@@ -91,7 +99,9 @@ impl ParsedCommand {
             }
             // A branch or files: the caller knows which files exist.
             ["git", "checkout", ref rest @ ..] if rest.iter().all(|it| !it.starts_with('-')) => named(rest),
-            ["git", "restore", ref rest @ ..] if !rest.contains(&"--staged") => named(rest),
+            ["git", "restore", ref rest @ ..] if !rest.contains(&"--staged") && !rest.contains(&"-S") => {
+                named(rest)
+            }
             _ => Vec::new(),
         });
         files.flatten().collect()

@@ -26,6 +26,8 @@ pub(in crate::facts::work) struct Listing {
     pub(in crate::facts::work) files: Vec<Listed>,
     /// Whether the list is complete.
     pub(in crate::facts::work) whole: bool,
+    /// Whether the client shortened the output, so that even a complete list shows only a part.
+    pub(in crate::facts::work) cut: bool,
 }
 
 impl Listing {
@@ -40,7 +42,7 @@ impl Listing {
                     .iter()
                     .all(|it| it.starts_with('-') && *it != "--" && *it != "--cached" || *it == "HEAD");
                 let alone = command.programs().filter(|it| of_git(it).is_some()).count() == 1;
-                (of_work && alone).then(|| Self { files: of_diff(form, output), whole: false })
+                (of_work && alone).then(|| Self { files: of_diff(form, output), whole: false, cut: false })
             }
             _ => None,
         }
@@ -64,8 +66,8 @@ impl Listing {
             it.path = it.path.trim_matches('"').to_owned();
         }
         let cut = CUT.iter().any(|it| output.contains(it));
-        let whole = all && !cut && joined.is_empty() && command.shows_all(files.len(), |_| false);
-        Some(Self { whole, files })
+        let whole = all && joined.is_empty() && command.shows_all(files.len(), |_| false);
+        Some(Self { whole, cut, files })
     }
 }
 

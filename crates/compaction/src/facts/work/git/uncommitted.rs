@@ -12,6 +12,8 @@ pub(in crate::facts::work) struct Uncommitted {
     committed: Option<usize>,
     /// Message of the last `git status` that showed all that was uncommitted.
     status: Option<usize>,
+    /// Whether the client shortened its output.
+    cut: bool,
     /// How many files outside of the working directory that `git status` listed.
     elsewhere: usize,
     /// Uncommitted files: the last message that shows the change, and the change.
@@ -41,6 +43,10 @@ impl Uncommitted {
     pub(in crate::facts::work) fn delete(&mut self, path: &str) {
         let below = |it: &str| it.strip_prefix(path).is_some_and(|it| it.is_empty() || it.starts_with('/'));
         self.changed.retain(|it, _| !below(it));
+    }
+
+    pub(in crate::facts::work) fn is_changed(&self, path: &str) -> bool {
+        self.changed.contains_key(path)
     }
 
     pub(in crate::facts::work) fn has_edits(&self) -> bool {
@@ -143,8 +149,9 @@ impl Uncommitted {
         };
         let first = self.status.is_none() && self.committed.is_none() && self.edited.is_empty();
         if listing.whole {
-            self.changed.retain(|path, _| listing.files.iter().any(|it| is(it, path)));
+            self.changed.retain(|path, _| listing.cut || listing.files.iter().any(|it| is(it, path)));
             self.status = Some(number);
+            self.cut = listing.cut;
         }
         let resolved: Vec<Option<String>> = listing.files.iter().map(resolve).collect();
         if listing.whole {
@@ -190,6 +197,9 @@ impl Uncommitted {
         };
         let (before, mut newest): (Vec<_>, Vec<_>) = self.changed.iter().partition(of_before);
         if newest.is_empty() {
+            if self.cut {
+                return None;
+            }
             let at = self.status.filter(|it| self.committed.is_none_or(|at| at < *it))?;
             let but = match (before.is_empty(), self.elsewhere) {
                 (true, 0) => "",
@@ -203,8 +213,9 @@ impl Uncommitted {
                 (format!("git status: #{}, last commit: #{}", origin(status), origin(commit)), status)
             }
             (Some(status), _) => {
+                let cut = if self.cut { ", cut" } else { "" };
                 let since = if newest.iter().any(|it| it.1.0 > status) { ", and edits since" } else { "" };
-                (format!("git status: #{}{since}", origin(status)), status)
+                (format!("git status: #{}{cut}{since}", origin(status)), status)
             }
             (None, Some(_)) if unseen => return None,
             (None, Some(commit)) => (format!("as far as seen; last commit: #{}", origin(commit)), commit),

@@ -315,7 +315,7 @@ impl Evidence<'_> {
             _ if self.masked && could_not_start => Some(false),
             None if cut_off => Some(false),
             None if is_error_object(first) => None,
-            None if self.reports && !self.masked => Some(true),
+            None if self.reports && !self.masked && self.verdict.is_none() => Some(true),
             _ if self.refused_push() => Some(false),
             // A program before the commit did not run: with a commit, the outcome of the whole is unknown.
             _ if self.wrong_flag.is_some() => self.made.is_none().then_some(false),
@@ -324,12 +324,9 @@ impl Evidence<'_> {
                 Some(false)
             }
             _ if self.made.is_some() => Some(true),
-            _ if !self.prints_contents
-                && (is_rebased(self.command, self.tail) || is_pushed(self.command, self.tail)) =>
-            {
-                Some(true)
-            }
+            _ if !self.prints_contents && is_rebased(self.command, self.tail) => Some(true),
             _ if failures && !self.prints_contents => Some(false),
+            _ if self.parsed.only_delivers() && is_pushed(self.tail) => Some(true),
             // Another program of the command may have succeeded.
             _ if not_found.is_some() => None,
             _ if passes && !self.prints_contents => Some(true),
