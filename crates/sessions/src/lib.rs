@@ -263,27 +263,27 @@ pub fn read(source: &dyn Source, format: Option<Format>) -> Result<Session> {
 pub type Keep<'a> = dyn Fn(&str, u64) -> Option<Text> + Sync + 'a;
 
 /// Applies `keep` to the texts of a finished part.
-fn hold(part: &mut Part, keep: &Keep, at: u64) {
-    let hold = |text: &mut Text| *text = keep(text.as_str(), at).unwrap_or_else(|| std::mem::take(text));
+fn apply_keep(part: &mut Part, keep: &Keep, at: u64) {
+    let apply = |text: &mut Text| *text = keep(text.as_str(), at).unwrap_or_else(|| std::mem::take(text));
     match part {
-        Part::Text(text) => hold(text),
+        Part::Text(text) => apply(text),
         Part::Reasoning(reasoning) => {
-            hold(&mut reasoning.text);
-            reasoning.signature.as_deref_mut().into_iter().for_each(hold);
+            apply(&mut reasoning.text);
+            reasoning.signature.as_deref_mut().into_iter().for_each(apply);
         }
         Part::Call(call) => {
-            hold(&mut call.input);
-            call.signature.as_deref_mut().into_iter().for_each(hold);
+            apply(&mut call.input);
+            call.signature.as_deref_mut().into_iter().for_each(apply);
         }
-        Part::Output(output) => hold(&mut output.text),
+        Part::Output(output) => apply(&mut output.text),
         Part::Media(_) => {}
-        Part::Opaque(opaque) => hold(&mut opaque.raw),
+        Part::Opaque(opaque) => apply(&mut opaque.raw),
     }
 }
 
 /// Maximum bytes of a session that is read whole even for measuring, so that all its earlier compactions are
 /// known.
-const LOOKED_AT_WHOLE: u64 = if cfg!(test) { 1 } else { 8 << 20 };
+const READ_WHOLE_MAX: u64 = if cfg!(test) { 1 } else { 8 << 20 };
 
 /// Reads a session only to measure it. Its history is that of [`read`], except that `keep` replaces texts and
 /// that what a sealed compaction replaced is missing. Where the format allows it, records that the history

@@ -50,7 +50,7 @@ pub struct TokenCounter {
     method: Method,
     anchored: bool,
     reported: Option<(usize, u64)>,
-    disbelieved: Option<(usize, u64)>,
+    implausible_report: Option<(usize, u64)>,
 }
 
 /// Minimum number of messages per thread: counting that many again takes most of a millisecond.
@@ -112,7 +112,7 @@ impl TokenCounter {
                 };
                 let mut it = counter(Basis::Calibrated, kind, Estimator::O200k, margin);
                 it.method.margin_percent += (it.thought(history) * (100.0 - margin)).ceil();
-                Self { disbelieved: reported.disbelieved, ..it }
+                Self { implausible_report: reported.implausible_report, ..it }
             }
             Tokenizer::Fixed(estimator) => {
                 let (basis, kind, margin) = fixed(estimator, maker);
@@ -122,9 +122,9 @@ impl TokenCounter {
     }
 
     /// Whether a provider reported a credible usage for this history: then that is the basis, and the texts
-    /// are needed only in the form that [`light`] leaves.
+    /// are needed only in the form that [`measured_stub`] leaves.
     ///
-    /// [`light`]: super::light
+    /// [`measured_stub`]: super::measured_stub
     pub fn is_reported(history: &History) -> bool {
         let model = history.meta.model.as_deref().unwrap_or_default().to_ascii_lowercase();
         let (counter, messages) = (Self::by_shape(&model), history.messages());
@@ -132,7 +132,7 @@ impl TokenCounter {
         reports(history, counter.rates).any(|it| {
             before += messages[next..it.start].iter().map(|it| counter.raw(it)).sum::<f64>();
             next = it.start;
-            it.is_of(before)
+            it.is_credible(before)
         })
     }
 
@@ -158,7 +158,7 @@ impl TokenCounter {
             method,
             anchored: false,
             reported: None,
-            disbelieved: None,
+            implausible_report: None,
         }
     }
 
@@ -167,7 +167,7 @@ impl TokenCounter {
         match self.basis {
             Basis::Shape | Basis::Calibrated => self.scaled(self.plain(text)),
             Basis::Encoding(encoding) => exact_of(encoding, text),
-            Basis::Heuristic(heuristic) => estimate::text(heuristic, text.weight()),
+            Basis::Heuristic(heuristic) => estimate::text(heuristic, text.size()),
         }
     }
 
@@ -256,8 +256,8 @@ impl TokenCounter {
     }
 
     /// A reported usage that cannot be this history's: index of the message, tokens.
-    pub fn disbelieved(&self) -> Option<(usize, u64)> {
-        self.disbelieved
+    pub fn implausible_report(&self) -> Option<(usize, u64)> {
+        self.implausible_report
     }
 
     /// Tokens by category. The sum is the overhead and all messages.
@@ -328,7 +328,7 @@ impl TokenCounter {
     /// Tokens of a part before scaling.
     fn raw_part(&self, part: &Part) -> f64 {
         let rates = &self.rates;
-        let sealed = |text: &Text| text.weight().bytes as f64 * rates.signature;
+        let sealed = |text: &Text| text.size().bytes as f64 * rates.signature;
         let text = match part {
             Part::Text(text) => self.plain(text),
             Part::Reasoning(reasoning) => {

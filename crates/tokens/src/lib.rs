@@ -28,8 +28,8 @@ use history::{Measure, Text, TextSize};
 
 /// A text with its size and its measured shape, of which only the first words are kept if it is long: enough
 /// for every counter that needs no exact count.
-pub fn light(text: &str) -> Text {
-    Text::gist(text, TextSize::of(text), shape::thousandths(text))
+pub fn measured_stub(text: &str) -> Text {
+    Text::stub(text, TextSize::of(text), shape::thousandths(text))
 }
 
 /// Thousandths of a token by the text's shape; cached in the text.

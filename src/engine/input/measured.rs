@@ -98,7 +98,7 @@ fn overhead_before(engine: &Engine, history: &History) -> Option<u64> {
 /// Warnings about lines that could not be read and reports that are implausible.
 pub(crate) fn warnings(engine: &Engine, opened: &Opened, measured: &Measured<'_>) -> Vec<String> {
     let mut out = notes(opened);
-    if let Some((message, tokens)) = measured.counter.disbelieved() {
+    if let Some((message, tokens)) = measured.counter.implausible_report() {
         out.push(format!(
             "message {message} reports a context of {tokens} tokens, which is not this history's: more than any model \
              takes or than the messages can come to, or less than a twentieth of them; it is counted without that report"

@@ -9,7 +9,7 @@ use std::thread::Builder;
 use memchr::memchr;
 
 use crate::media::SharedData;
-use crate::{Keep, LOOKED_AT_WHOLE, Piece, Record, Source};
+use crate::{Keep, Piece, READ_WHOLE_MAX, Record, Source};
 use history::error::Result;
 use history::{Part, parallel};
 
@@ -165,7 +165,7 @@ pub(crate) trait Stretch: Sized + Send {
     fn within(source: &dyn Source, range: Range<u64>, keep: Option<&Keep>) -> Result<Self>;
 
     /// The contents of its lines, as far as they were read.
-    fn said(&mut self) -> impl Iterator<Item = &mut Part>;
+    fn parts(&mut self) -> impl Iterator<Item = &mut Part>;
 
     /// Whether it has a compaction that a resume may begin with: the contents of earlier lines are likely not
     /// needed.
@@ -186,7 +186,7 @@ pub(crate) trait Stretch: Sized + Send {
 pub(crate) fn newest<T: Stretch>(source: &dyn Source, keep: &Keep, coverage: Coverage) -> Result<(T, u64)> {
     let mut parts: Vec<T> = Vec::new();
     let based = AtomicBool::new(false);
-    let all = coverage == Coverage::Whole || source.len() <= LOOKED_AT_WHOLE;
+    let all = coverage == Coverage::Whole || source.len() <= READ_WHOLE_MAX;
     let look = |range| T::within(source, range, Some(keep).filter(|_| !based.load(Relaxed)));
     // Where `is_enough` was last asked; it is asked again when a quarter more was read.
     let mut asked = source.len();
@@ -194,7 +194,7 @@ pub(crate) fn newest<T: Stretch>(source: &dyn Source, keep: &Keep, coverage: Cov
     let from = backwards(source, look, |mut part: T, from| {
         let behind = source.len() - from;
         based.fetch_or(part.has_base(), Relaxed);
-        data.share(part.said());
+        data.share(part.parts());
         parts.push(part);
         if all || !based.load(Relaxed) || (source.len() - asked) * 5 > behind * 4 {
             return true;

@@ -94,15 +94,15 @@ pub(crate) struct Attachment<'a> {
 
 /// Attachments that an API accepts one by one, but perhaps not all together.
 #[derive(Default)]
-pub(crate) struct Album {
+pub(crate) struct AttachmentBudget {
     images: usize,
     /// Characters of base64.
     size: usize,
     /// In the order of the session.
-    seen: Vec<Seen>,
+    accepted: Vec<Accepted>,
 }
 
-struct Seen {
+struct Accepted {
     what: String,
     size: usize,
     limits: Limits,
@@ -110,10 +110,10 @@ struct Seen {
     side: u32,
     range: Range<u64>,
     new: String,
-    taken: Range<u64>,
+    archived: Range<u64>,
 }
 
-impl Album {
+impl AttachmentBudget {
     /// Corrects the declared type of an attachment. Returns its replacement, made of a text by `note`, if it
     /// cannot stay.
     pub(crate) fn judge(
@@ -149,7 +149,7 @@ impl Album {
             None
         };
         if let Some((damage, detail)) = bad {
-            let handle = found.take(it.data, at.range(it.data));
+            let handle = found.archive(it.data, at.range(it.data));
             let text = noted(&detail, &handle);
             found.note(damage, place, detail);
             return Some(note(&text));
@@ -162,8 +162,8 @@ impl Album {
                 None => format!("{mime} of {mb} MB"),
             };
             let new = note(&noted(&what, &(found.handle_of)(it.data.as_bytes())));
-            let (side, size, taken) = (wide.max(high), it.data.len(), at.range(it.data));
-            self.seen.push(Seen { what, size, limits: *limits, side, range, new, taken });
+            let (side, size, archived) = (wide.max(high), it.data.len(), at.range(it.data));
+            self.accepted.push(Accepted { what, size, limits: *limits, side, range, new, archived });
         }
         if let Some(own) = image_type(it.data).filter(|it| image && *it != mime)
             && (limits.is_strict || !limits.types.contains(&mime))
@@ -176,7 +176,7 @@ impl Album {
 
     /// After all were judged: replaces those that are too much together, the oldest first.
     pub(crate) fn done(mut self, found: &mut Findings<'_>) {
-        for it in self.seen {
+        for it in self.accepted {
             let Limits { side_of_many, request, .. } = it.limits;
             let (damage, why) = if self.images > MANY && it.side > side_of_many {
                 (Damage::ImageTooWide, format!("at most {side_of_many} px where there are many"))
@@ -188,7 +188,7 @@ impl Album {
             };
             self.size -= it.size;
             found.note(damage, it.range.start, format!("{}, {why}", it.what));
-            found.taken.push(it.taken);
+            found.archived.push(it.archived);
             found.replace(it.range, it.new);
         }
     }

@@ -52,7 +52,7 @@ pub struct Repair {
     /// How often each kind was found: not all are described in `findings`.
     pub counts: BTreeMap<Damage, u64>,
     /// The ranges of the source that notes replace.
-    pub taken: Vec<Range<u64>>,
+    pub archived: Vec<Range<u64>>,
     /// The session without damage.
     pieces: Vec<Piece>,
     /// Whether `pieces` differ from the source.
@@ -76,7 +76,7 @@ pub(crate) struct Findings<'a> {
     edits: Vec<(Range<u64>, Vec<u8>)>,
     findings: Vec<(u64, Damage, String)>,
     counts: BTreeMap<Damage, u64>,
-    taken: Vec<Range<u64>>,
+    archived: Vec<Range<u64>>,
 }
 
 impl Findings<'_> {
@@ -136,8 +136,8 @@ impl Findings<'_> {
     }
 
     /// The handle of data that a note replaces; this data is to be archived.
-    pub(crate) fn take(&mut self, data: &str, range: Range<u64>) -> String {
-        self.taken.push(range);
+    pub(crate) fn archive(&mut self, data: &str, range: Range<u64>) -> String {
+        self.archived.push(range);
         (self.handle_of)(data.as_bytes())
     }
 }
@@ -171,14 +171,14 @@ pub fn repair(source: &dyn Source, format: Format, handle_of: &HandleOf<'_>) -> 
         return Err(Error::new(ErrorKind::Arguments, what));
     }
     let mut mended = Mended::part(source, 0..source.len());
-    let (mut findings, mut counts, mut taken) = (Vec::new(), BTreeMap::new(), Vec::new());
+    let (mut findings, mut counts, mut archived) = (Vec::new(), BTreeMap::new(), Vec::new());
     for stage in format.0.repair {
         let mut found = Findings {
             handle_of,
             edits: Vec::new(),
             findings: Vec::new(),
             counts: BTreeMap::new(),
-            taken: Vec::new(),
+            archived: Vec::new(),
         };
         stage(&mended, &mut found)?;
         findings
@@ -186,13 +186,13 @@ pub fn repair(source: &dyn Source, format: Format, handle_of: &HandleOf<'_>) -> 
         for (damage, count) in found.counts {
             *counts.entry(damage).or_default() += count;
         }
-        taken.extend(found.taken.into_iter().map(|it| mended.origin(it.start)..mended.origin(it.end)));
+        archived.extend(found.archived.into_iter().map(|it| mended.origin(it.start)..mended.origin(it.end)));
         mended = mended.edited(found.edits);
     }
     findings.sort_by_key(|it| it.0);
     let pieces = mended.into_pieces();
     let is_needed = pieces != [Piece::Keep(0..source.len())] && !source.is_empty();
-    Ok(Repair { findings: numbered(source, findings)?, counts, taken, pieces, is_needed })
+    Ok(Repair { findings: numbered(source, findings)?, counts, archived, pieces, is_needed })
 }
 
 /// Adds line numbers to findings, which are in order of position.
@@ -245,8 +245,8 @@ pub(crate) fn plain_text(content: &str) -> String {
 }
 
 /// A result whose call is missing, as a text.
-pub(crate) fn orphan_text(said: &str) -> String {
-    format!("[Result of a tool call that is not in this session]\n{said}")
+pub(crate) fn orphan_text(result: &str) -> String {
+    format!("[Result of a tool call that is not in this session]\n{result}")
 }
 
 /// Replaces an empty text.

@@ -226,10 +226,10 @@ impl Fitted<'_> {
             Part::Text(text) if text.as_str().trim().is_empty() => {}
             // A message from another agent of Codex is sent as its opaque item, which has the texts too.
             Part::Text(_) if self.api == Api::OpenAiResponses && is_from_agent(message) => {}
-            Part::Text(_) => self.said(new_source, message, part.clone()),
+            Part::Text(_) => self.content(new_source, message, part.clone()),
             Part::Media(media) => {
                 let media = self.attachment(media, matches!(message.role, Role::User | Role::Tool));
-                self.said(new_source, message, media);
+                self.content(new_source, message, media);
             }
             Part::Reasoning(it) => {
                 let signed = it.signature.as_ref().is_some_and(|it| !it.is_empty());
@@ -250,13 +250,13 @@ impl Fitted<'_> {
                 } else if self.api == Api::OpenAiResponses && opaque.kind.ends_with("_output") {
                     self.opaque_output(part.clone());
                 } else {
-                    self.said(new_source, message, part.clone());
+                    self.content(new_source, message, part.clone());
                 }
             }
         }
     }
 
-    fn said(&mut self, new_source: bool, message: &Message, part: Part) {
+    fn content(&mut self, new_source: bool, message: &Message, part: Part) {
         match message.role {
             Role::Assistant => self.assistant(new_source, message.kind, part),
             Role::System if !self.rules.alternates => {

@@ -25,9 +25,9 @@ impl TokenCounter {
             ),
         );
         let mut reports: Vec<Report> = reports(history, self.rates).collect();
-        let refused = reports.iter().rfind(|it| !it.is_of(before[it.start]));
-        self.disbelieved = refused.map(|it| (it.message, it.context));
-        reports.retain(|it| it.is_of(before[it.start]));
+        let refused = reports.iter().rfind(|it| !it.is_credible(before[it.start]));
+        self.implausible_report = refused.map(|it| (it.message, it.context));
+        reports.retain(|it| it.is_credible(before[it.start]));
         // Reports of another tokenizer are used only if there are no others.
         let own = reports.iter().any(|it| it.own);
         reports.retain(|it| it.own == own);

@@ -24,7 +24,7 @@ pub(super) struct Index {
     pub(super) session: Option<Arc<str>>,
     pub(super) times: Option<(i64, i64)>,
     /// Whether any line was one of Claude Code's.
-    pub(super) known: bool,
+    pub(super) is_claude_code: bool,
     /// The last `last-prompt`: the uuid that it points at, the number of rows before it, its line number.
     pub(super) pointer: Option<(Arc<str>, usize, u64)>,
     /// The number of lines, including blank ones.
@@ -92,7 +92,7 @@ impl Index {
             if !SIDE_TYPES.contains(&kind) {
                 return Err(format!("unknown type {kind:?}; not used"));
             }
-            self.known = true;
+            self.is_claude_code = true;
             self.session = shared(line.session.as_deref(), self.session.as_ref()).or(self.session.take());
             return Ok(());
         }
@@ -100,7 +100,7 @@ impl Index {
             return Err(format!("expected a uuid on {kind:?}, found none; not used"));
         };
         let kind = row_kind(kind, line);
-        self.known = true;
+        self.is_claude_code = true;
         let session = shared(line.session.as_deref(), self.session.as_ref());
         self.session = session.or_else(|| self.session.take());
         if let Some(at) = line.at {
@@ -177,7 +177,7 @@ impl Stretch for Index {
         Ok(index)
     }
 
-    fn said(&mut self) -> impl Iterator<Item = &mut Part> {
+    fn parts(&mut self) -> impl Iterator<Item = &mut Part> {
         let loaded = self.rows.iter_mut().filter_map(|it| it.loaded.as_mut()?.as_mut().ok());
         loaded.filter_map(|it| it.item.as_mut()).flat_map(|it| &mut it.parts)
     }
@@ -242,7 +242,7 @@ impl Stretch for Index {
                 all.time(from);
                 all.time(to);
             }
-            all.known |= part.known;
+            all.is_claude_code |= part.is_claude_code;
             if let Some((leaf, before, line)) = part.pointer {
                 all.pointer = Some((leaf, before + rows, line + lines));
             }

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::chain::Index;
 use super::row::{Row, RowKind};
 use crate::parse::raw::{Fields, list, quoted, text};
-use crate::repair::media::{ANTHROPIC, Album, Attachment};
+use crate::repair::media::{ANTHROPIC, Attachment, AttachmentBudget};
 use crate::repair::pairs::{Pairs, ResultIs};
 use crate::repair::{
     At, Damage, EMPTY, Findings, LOST_TOOL, NO_RESULT, hash, is_spoilt, object_of, orphan_text, plain_name,
@@ -173,7 +173,7 @@ struct OpenCall {
 struct RowRepair<'a, 'f> {
     found: &'a mut Findings<'f>,
     pairs: Pairs<OpenCall>,
-    album: Album,
+    attachments: AttachmentBudget,
     /// Where a block can be added to what the model said last; none once the user has said something.
     reply_end: Option<u64>,
     /// Path indices of the rows that lost all their content.
@@ -195,7 +195,7 @@ pub(super) fn rows(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> 
     let mut rows = RowRepair {
         found,
         pairs: Pairs::default(),
-        album: Album::default(),
+        attachments: AttachmentBudget::default(),
         reply_end: None,
         unlinked: Vec::new(),
     };
@@ -221,7 +221,7 @@ pub(super) fn rows(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> 
         let whole = source.text(record.range())?;
         rows.look(&LiveRow { row, place, at: At { record, whole: &whole } });
     }
-    let RowRepair { found, mut pairs, album, unlinked, .. } = rows;
+    let RowRepair { found, mut pairs, attachments, unlinked, .. } = rows;
     let gone: HashSet<usize> = unlinked.into_iter().map(|it| live[it]).collect();
     unlink(source, &index, &gone, found)?;
     pairs.forget(|it| it.response == running);
@@ -242,7 +242,7 @@ pub(super) fn rows(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> 
     for (last, results) in batches {
         answered(source, &index, &live[last..], &results, found)?;
     }
-    album.done(found);
+    attachments.done(found);
     Ok(())
 }
 
@@ -322,8 +322,8 @@ impl RowRepair<'_, '_> {
         let Some(message) = fields.object("message") else { return };
         let Some(content) = message.get("content") else { return };
         let assistant = matches!(live.row.kind, RowKind::Assistant { .. });
-        if let Some(said) = text(content) {
-            if said.trim().is_empty() {
+        if let Some(words) = text(content) {
+            if words.trim().is_empty() {
                 self.found.note(Damage::EmptyText, at.record.at, "content");
                 self.found.replace(at.range(content), quoted(EMPTY));
             }
@@ -415,7 +415,7 @@ impl RowRepair<'_, '_> {
         }
         let failed = block.get("is_error") == Some("true");
         match (text(content), list(content)) {
-            (Some(said), _) if failed && said.is_empty() => {
+            (Some(result), _) if failed && result.is_empty() => {
                 self.found.note(Damage::EmptyText, at.record.at, format!("the result of {id}"));
                 self.found.put(at, raw, block, "content", &quoted(EMPTY));
             }
@@ -445,8 +445,8 @@ impl RowRepair<'_, '_> {
     fn orphan(&mut self, at: &At<'_>, raw: &str, block: &Fields, damage: Damage, id: String) -> Outcome {
         self.found.note(damage, at.record.at, id.clone());
         let Some(end) = self.reply_end else {
-            let said = orphan_text(&plain_text(block.get("content").unwrap_or("\"\"")));
-            self.found.replace(at.range(raw), json!({ "type": "text", "text": said }).to_string());
+            let text = orphan_text(&plain_text(block.get("content").unwrap_or("\"\"")));
+            self.found.replace(at.range(raw), json!({ "type": "text", "text": text }).to_string());
             return Outcome::Text;
         };
         let id = if is_plain(&id, usize::MAX) { id } else { plain_name(&id, 64) };
@@ -462,10 +462,10 @@ impl RowRepair<'_, '_> {
         if source.text("type").as_deref() != Some("base64") {
             return;
         }
-        let said = |key| source.get(key).unwrap_or_default().trim_matches('"');
-        let attachment = Attachment { whole: raw, types: &[said("media_type")], data: said("data") };
+        let field = |key| source.get(key).unwrap_or_default().trim_matches('"');
+        let attachment = Attachment { whole: raw, types: &[field("media_type")], data: field("data") };
         let note = |text: &str| json!({ "type": "text", "text": text }).to_string();
-        if let Some(note) = self.album.judge(at, &attachment, &ANTHROPIC, note, self.found) {
+        if let Some(note) = self.attachments.judge(at, &attachment, &ANTHROPIC, note, self.found) {
             self.found.replace(at.range(raw), note);
         }
     }

@@ -113,15 +113,15 @@ fn session(source: &dyn Source, rollout: Rollout, replayed: Replayed) -> Result<
     let (first, last) = (text(rollout.session_meta)?, text(rollout.turn_context)?);
     let first = Fields::of(&first).and_then(|it| it.object("payload"));
     let last = Fields::of(&last).and_then(|it| it.object("payload"));
-    let said = |at: &Option<Fields>, key: &str| at.as_ref().and_then(|it| it.text(key));
+    let field = |at: &Option<Fields>, key: &str| at.as_ref().and_then(|it| it.text(key));
     let system = first.as_ref().and_then(|it| it.object("base_instructions")).and_then(|it| it.text("text"));
     let meta = Meta {
         agent: Some(Format::CODEX.name().into()),
-        session: said(&first, "id").map(Into::into),
-        model: said(&last, "model").map(Into::into),
-        cwd: said(&last, "cwd").or_else(|| said(&first, "cwd")).map(Into::into),
+        session: field(&first, "id").map(Into::into),
+        model: field(&last, "model").map(Into::into),
+        cwd: field(&last, "cwd").or_else(|| field(&first, "cwd")).map(Into::into),
         window: rollout.window,
-        system: system.or_else(|| said(&first, "instructions")).map(Into::into),
+        system: system.or_else(|| field(&first, "instructions")).map(Into::into),
         times: rollout.times,
         rolled_back: replayed.rolled_back,
         planning: last

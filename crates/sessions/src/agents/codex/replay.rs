@@ -22,7 +22,7 @@ use crate::media::SharedData;
 use crate::parse::cursor::Cursor;
 use crate::parse::raw::{Fields, place};
 use crate::parse::texts::WHOLE;
-use crate::{Keep, PastCompaction, Source, hold};
+use crate::{Keep, PastCompaction, Source, apply_keep};
 use history::error::Result;
 use history::middle;
 use history::tools::{self, Meaning};
@@ -92,13 +92,13 @@ impl Rollout {
                     note_rolled_back(&dropped, *turns, rolled_back.get_or_insert_default());
                     reported = reported.min(items.len());
                 }
-                RolloutEntry::Counted(Some(report)) | RolloutEntry::Reported(report)
+                RolloutEntry::TokenCountEvent(Some(report)) | RolloutEntry::UsageRecord(report)
                     if report.usage.sent() > 0 && last_report != Some(report.so_far) =>
                 {
                     last_report = Some(report.so_far);
                     let new = items.get_mut(reported..).unwrap_or_default();
-                    if let Some(said) = new.iter_mut().rev().find(|it| it.message.role == Role::Assistant) {
-                        said.message.usage = Some(report.usage);
+                    if let Some(reply) = new.iter_mut().rev().find(|it| it.message.role == Role::Assistant) {
+                        reply.message.usage = Some(report.usage);
                         reported = items.len();
                     }
                 }
@@ -185,15 +185,15 @@ impl Rollout {
         let Some(record) = self.records.get(number as usize) else { return Ok(None) };
         let mut reader = Reader::new(Some(keep), record.at);
         let Ok(line) = reader.line(&source.bytes(record.range())?) else { return Ok(None) };
-        Ok(match line.payload.said {
+        Ok(match line.payload.entry {
             Ok(RolloutEntry::Item { live, .. }) => live,
             _ => None,
         })
     }
 
-    fn hold(&self, message: &mut Message, keep: &Keep, number: u32) {
+    fn apply_keep(&self, message: &mut Message, keep: &Keep, number: u32) {
         let at = self.records.get(number as usize).map_or(0, |it| it.at);
-        message.parts.iter_mut().for_each(|it| hold(it, keep, at));
+        message.parts.iter_mut().for_each(|it| apply_keep(it, keep, at));
     }
 
     fn at(&self, number: u32, record: &str, part: &str) -> Option<Range<u64>> {
@@ -262,7 +262,7 @@ impl Rollout {
             if let Some(kind) = noted.and_then(|it| Kind::find(&it)) {
                 message.kind = kind;
             }
-            self.hold(&mut message, keep, number);
+            self.apply_keep(&mut message, keep, number);
             data.share(&mut message.parts);
             out.push(Live { message, record: number, at: self.at(number, &text, raw), pair, starts_turn });
         }
@@ -289,7 +289,7 @@ impl Rollout {
                     });
                     counted = false;
                 }
-                RolloutEntry::Counted(Some(report)) | RolloutEntry::Reported(report) => {
+                RolloutEntry::TokenCountEvent(Some(report)) | RolloutEntry::UsageRecord(report) => {
                     if report.usage.sent() > 0 {
                         before = Some(report.total);
                         counted = true;
@@ -317,9 +317,9 @@ fn legacy(items: Vec<Box<Live>>, message: &str, record: u32) -> Vec<Box<Live>> {
     let mut left = LEGACY_BUDGET;
     let mut kept = Vec::new();
     for live in items.into_iter().rev() {
-        let said =
+        let is_prompt =
             live.message.role == Role::User && live.message.kind == Kind::Said && live.pair == Pair::None;
-        if !said || is_task(&live.message.parts) || left == 0 {
+        if !is_prompt || is_task(&live.message.parts) || left == 0 {
             continue;
         }
         let text: String = live.message.texts().map(history::Text::as_str).collect();
@@ -372,18 +372,18 @@ fn note_rolled_back(dropped: &[Box<Live>], turns: u64, to: &mut RolledBack) {
 fn paired(items: Vec<Box<Live>>) -> Vec<Box<Live>> {
     let mut calls: HashMap<(Family, &str), usize> = HashMap::default();
     let mut outputs: HashSet<&str> = HashSet::new();
-    let mut last_said = 0;
+    let mut last_message = 0;
     for (at, live) in items.iter().enumerate() {
         match &live.pair {
             Pair::Call(family, id) => drop(calls.entry((*family, id)).or_insert(at)),
             Pair::Output(_, id) => drop(outputs.insert(id)),
-            Pair::None => last_said = at,
+            Pair::None => last_message = at,
         }
     }
     // Outputs to drop, and calls to answer.
     let odd = |at: usize, live: &Live| match &live.pair {
         Pair::Output(family, id) => !calls.contains_key(&(*family, &**id)),
-        Pair::Call(Family::Function | Family::Custom, id) => !outputs.contains(&**id) && at < last_said,
+        Pair::Call(Family::Function | Family::Custom, id) => !outputs.contains(&**id) && at < last_message,
         Pair::Call(Family::Search, _) | Pair::None => false,
     };
     let odd: HashSet<usize> =

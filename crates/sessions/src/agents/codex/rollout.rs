@@ -32,7 +32,7 @@ pub(super) struct Rollout {
     pub(super) max_ordinal: Option<u64>,
     pub(super) paginated: bool,
     /// Lines that parsed as records of Codex.
-    known: usize,
+    codex_lines: usize,
     /// The number of lines, including blank ones.
     lines: u64,
 }
@@ -46,7 +46,7 @@ impl Rollout {
     pub(super) fn of(source: &dyn Source, keep: &Keep, coverage: Coverage) -> Result<Self> {
         let (rollout, from) = lines::newest::<Self>(source, keep, coverage)?;
         if from == 0 {
-            return rollout.ours(source);
+            return rollout.ensure_codex(source);
         }
         // The session began at the earliest time of the first lines.
         let head = Self::within(source, 0..lines::HEAD.min(from), None)?;
@@ -64,7 +64,7 @@ impl Rollout {
             entries: vec![RolloutEntry::Nothing],
             session_meta: Some(0),
             times: head.times,
-            known: 1,
+            codex_lines: 1,
             lines,
             ..Self::default()
         };
@@ -72,9 +72,9 @@ impl Rollout {
     }
 
     /// Fails if no line was Codex's.
-    fn ours(self, source: &dyn Source) -> Result<Self> {
+    fn ensure_codex(self, source: &dyn Source) -> Result<Self> {
         let rollout = self;
-        if rollout.known == 0 {
+        if rollout.codex_lines == 0 {
             let what = "while reading a Codex rollout: expected lines with `type` and `payload`, found none; \
                 name the format or another file";
             return Err(Error::new(ErrorKind::Input, what).at(source.name(), None));
@@ -85,11 +85,11 @@ impl Rollout {
     /// Indexes a line: its entry, or what is wrong with it. `at`: the line's number.
     fn take(&mut self, line: RolloutLine, at: u64) -> Result<RolloutEntry, String> {
         let number = self.records.len() as u32;
-        self.known += 1;
+        self.codex_lines += 1;
         self.max_ordinal = self.max_ordinal.max(line.ordinal);
         self.times = line.at.into_iter().fold(self.times, derive::widened);
         self.window = line.payload.window.or(self.window);
-        let entry = line.payload.said?;
+        let entry = line.payload.entry?;
         match &entry {
             RolloutEntry::SessionMeta { is_paginated, goes_on } if self.session_meta.is_none() => {
                 (self.session_meta, self.paginated) = (Some(number), *is_paginated);
@@ -101,12 +101,12 @@ impl Rollout {
             RolloutEntry::Compacted { .. } => self.last_compacted = Some(number),
             RolloutEntry::TurnContext(_) => self.turn_context = Some(number),
             RolloutEntry::WorldState => self.world_state = Some(number),
-            RolloutEntry::Counted(_) => self.token_count = Some(number),
+            RolloutEntry::TokenCountEvent(_) => self.token_count = Some(number),
             RolloutEntry::TurnStarted(turn) => (self.turn, self.turn_seen) = (turn.clone(), true),
             RolloutEntry::UserMessage | RolloutEntry::UserItem => _ = self.first_prompt.get_or_insert(number),
             RolloutEntry::SessionMeta { .. }
             | RolloutEntry::Item { .. }
-            | RolloutEntry::Reported(_)
+            | RolloutEntry::UsageRecord(_)
             | RolloutEntry::TurnEnded(_)
             | RolloutEntry::RolledBack(_)
             | RolloutEntry::Nothing => {}
@@ -137,7 +137,7 @@ impl Stretch for Rollout {
         Ok(rollout)
     }
 
-    fn said(&mut self) -> impl Iterator<Item = &mut Part> {
+    fn parts(&mut self) -> impl Iterator<Item = &mut Part> {
         let live = self.entries.iter_mut().filter_map(|it| match it {
             RolloutEntry::Item { live, .. } => live.as_deref_mut(),
             _ => None,
@@ -181,7 +181,7 @@ impl Stretch for Rollout {
             }
             all.window = part.window.or(all.window);
             all.max_ordinal = all.max_ordinal.max(part.max_ordinal);
-            all.known += part.known;
+            all.codex_lines += part.codex_lines;
         }
         all
     }

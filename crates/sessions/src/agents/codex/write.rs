@@ -121,7 +121,7 @@ impl CompactedRow {
             let new = raw.map_or_else(|| items(it, &freeform, &mut row.warnings), |it| vec![it]);
             row.add(it, new);
         }
-        let system = session.history.meta.system.as_ref().map_or(0, |it| it.weight().bytes.div_ceil(4));
+        let system = session.history.meta.system.as_ref().map_or(0, |it| it.size().bytes.div_ceil(4));
         row.tokens = system + row.history.iter().map(|it| it.len().div_ceil(4) as u64).sum::<u64>();
         row.windows = windows(change, &row.message)?;
         Ok(row)
@@ -217,11 +217,11 @@ fn windows(change: &Change<'_>, summary: &str) -> Result<String> {
     let number = last.as_ref().and_then(|it| it.number("window_number").or_else(|| it.number("window_id")));
     let number = number.unwrap_or(session.past.len() as u64) + 1;
     let opened = first.and_then(|it| it.object("context_window")).and_then(|it| it.text("window_id"));
-    let said = |key| last.as_ref().and_then(|it| it.text(key));
+    let field = |key| last.as_ref().and_then(|it| it.text(key));
     let mut out = format!(r#","window_number":{number}"#);
-    if let Some(previous) = said("window_id").or_else(|| opened.clone()) {
+    if let Some(previous) = field("window_id").or_else(|| opened.clone()) {
         let id = session.history.meta.session.as_deref().unwrap_or_default();
-        let first = said("first_window_id").or(opened).unwrap_or_else(|| previous.clone());
+        let first = field("first_window_id").or(opened).unwrap_or_else(|| previous.clone());
         let this = derive::uuid_v7(ms, derive::digest(id, "window", number as usize, summary));
         for (key, id) in [("first_window_id", first), ("previous_window_id", previous), ("window_id", this)] {
             out.push_str(&format!(r#","{key}":{}"#, quoted(&id)));
@@ -301,9 +301,9 @@ fn fresh(session: &Session, after: &History) -> Written {
         row.add(&message, new);
     }
     let mut lines = line(ms, None, "compacted", &row.payload());
-    if let Some(said) = first_prompt {
+    if let Some(prompt) = first_prompt {
         // The list of sessions shows a thread by its first user message.
-        let payload = json!({"type": "user_message", "message": said, "images": []});
+        let payload = json!({"type": "user_message", "message": prompt, "images": []});
         lines += &line(ms, None, "event_msg", &payload.to_string());
     }
     let id = thread_id(session, ms, &lines);

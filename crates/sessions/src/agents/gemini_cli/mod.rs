@@ -116,12 +116,12 @@ pub fn scan(source: &dyn Source, keep: &Keep) -> Result<Session> {
 }
 
 fn session(Read { journal, live, past }: Read) -> Session {
-    let said = |key: &str| journal.meta.get(key).and_then(|it| crate::parse::raw::text(it));
+    let field = |key: &str| journal.meta.get(key).and_then(|it| crate::parse::raw::text(it));
     let directories = journal.meta.get("directories").and_then(|it| crate::parse::raw::list(it));
     let first_directory = directories.and_then(|it| it.first().and_then(|it| crate::parse::raw::text(it)));
     let meta = Meta {
         agent: Some(Format::GEMINI_CLI.name().into()),
-        session: said("sessionId").map(Into::into),
+        session: field("sessionId").map(Into::into),
         model: journal.model,
         cwd: first_directory.or_else(|| journal.cwd.clone()).map(Into::into),
         times: journal.times,

@@ -12,7 +12,7 @@ use super::part::NO_SIGNATURE;
 use super::write::project_hash;
 use crate::parse::lines::each_line;
 use crate::parse::raw::{Fields, list, quoted};
-use crate::repair::media::{Album, Attachment, GEMINI};
+use crate::repair::media::{Attachment, AttachmentBudget, GEMINI};
 use crate::repair::{
     At, Damage, EMPTY, Findings, NO_RESULT, hash, is_spoilt, lines, object_of, orphan_text, plain_name,
     whole_line,
@@ -165,14 +165,15 @@ pub(super) fn records(source: &dyn Source, found: &mut Findings<'_>) -> Result<(
         let parts = fields.list("content").unwrap_or_default();
         answers.extend(parts.into_iter().filter_map(answered).map(|it| hash(it.as_bytes())));
     })?;
-    let mut album = Album::default();
+    let mut attachments = AttachmentBudget::default();
     each_message(source, |at, raw, fields| {
         let place = at.range(raw).start;
         let id = fields.text("id").unwrap_or_default();
         if at.record.at < base || newest.get(&hash(id.as_bytes())).is_some_and(|it| *it != place) {
             return;
         }
-        let mut look = RecordRepair { found, album: &mut album, calls: &calls, answers: &answers };
+        let mut look =
+            RecordRepair { found, attachments: &mut attachments, calls: &calls, answers: &answers };
         match fields.text("type").as_deref() {
             Some("gemini") => {
                 for raw in fields.list("toolCalls").unwrap_or_default() {
@@ -184,7 +185,7 @@ pub(super) fn records(source: &dyn Source, found: &mut Findings<'_>) -> Result<(
             _ => {}
         }
     })?;
-    album.done(found);
+    attachments.done(found);
     Ok(())
 }
 
@@ -199,7 +200,7 @@ fn called(fields: &Fields) -> Vec<String> {
 
 struct RecordRepair<'a, 'f> {
     found: &'a mut Findings<'f>,
-    album: &'a mut Album,
+    attachments: &'a mut AttachmentBudget,
     /// Hashes of the ids of all calls, and of all ids that user records answer.
     calls: &'a HashSet<u64>,
     answers: &'a HashSet<u64>,
@@ -259,11 +260,11 @@ impl RecordRepair<'_, '_> {
                 let id = response.text("id").unwrap_or_default();
                 if !id.is_empty() && !self.calls.contains(&hash(id.as_bytes())) {
                     self.found.note(Damage::OrphanResult, at.range(raw).start, id);
-                    let said = response.get("response").unwrap_or_default();
-                    let said = Fields::of(said)
+                    let body = response.get("response").unwrap_or_default();
+                    let text = Fields::of(body)
                         .and_then(|it| it.text("output").or_else(|| it.text("error")))
-                        .unwrap_or_else(|| said.to_owned());
-                    self.found.replace(at.range(raw), json!({ "text": orphan_text(&said) }).to_string());
+                        .unwrap_or_else(|| body.to_owned());
+                    self.found.replace(at.range(raw), json!({ "text": orphan_text(&text) }).to_string());
                     continue;
                 }
                 if let Some(raw) = part.get("functionResponse") {
@@ -280,10 +281,10 @@ impl RecordRepair<'_, '_> {
     }
 
     fn attachment(&mut self, at: &At<'_>, raw: &str, inline: &Fields) {
-        let said = |key| inline.get(key).unwrap_or_default().trim_matches('"');
-        let attachment = Attachment { whole: raw, types: &[said("mimeType")], data: said("data") };
+        let field = |key| inline.get(key).unwrap_or_default().trim_matches('"');
+        let attachment = Attachment { whole: raw, types: &[field("mimeType")], data: field("data") };
         let note = |text: &str| json!({ "text": text }).to_string();
-        if let Some(note) = self.album.judge(at, &attachment, &GEMINI, note, self.found) {
+        if let Some(note) = self.attachments.judge(at, &attachment, &GEMINI, note, self.found) {
             self.found.replace(at.range(raw), note);
         }
     }

@@ -44,13 +44,13 @@ fn user_part(part: &Value) -> Option<(Kind, Part)> {
     match part["type"].as_str()? {
         "text" if part["ignored"] == true => None,
         "text" => {
-            let said = part["text"].as_str().filter(|it| !it.is_empty())?;
+            let words = part["text"].as_str().filter(|it| !it.is_empty())?;
             let kind = match part["synthetic"] == true {
-                true if is_continue(part, said) => Kind::Continue,
+                true if is_continue(part, words) => Kind::Continue,
                 true => Kind::Context,
                 false => Kind::Said,
             };
-            Some((kind, text(said)))
+            Some((kind, text(words)))
         }
         // Their content was put into a text part when they were attached.
         "file" if matches!(part["mime"].as_str(), Some("text/plain" | "application/x-directory")) => None,
@@ -116,19 +116,19 @@ pub(super) fn assistant(
     // Each part of an OpenAI reasoning item repeats the item's encrypted content; it is sent once (AI SDK).
     let mut items: HashSet<&str> = HashSet::new();
     let first = out.len();
-    let (mut said, mut answered) =
+    let (mut reply, mut outputs) =
         (make(Role::Assistant, &info["time"]["created"]), make(Role::Tool, &Value::Null));
     for (index, part) in parts.iter().enumerate() {
         match part["type"].as_str() {
             Some("step-start") => {
-                flush(&mut said, make(Role::Assistant, &info["time"]["created"]), out);
-                flush(&mut answered, make(Role::Tool, &Value::Null), out);
+                flush(&mut reply, make(Role::Assistant, &info["time"]["created"]), out);
+                flush(&mut outputs, make(Role::Tool, &Value::Null), out);
             }
-            Some("step-finish") => said.message.usage = usage(&part["tokens"]),
+            Some("step-finish") => reply.message.usage = usage(&part["tokens"]),
             Some("text") => {
                 let text = part["text"].as_str().unwrap_or_default();
                 if !text.is_empty() {
-                    said.push(index, Part::Text(Text::new(text)));
+                    reply.push(index, Part::Text(Text::new(text)));
                 }
             }
             Some("reasoning") => {
@@ -136,22 +136,22 @@ pub(super) fn assistant(
                 let repeated = item_id(&part["metadata"]).is_some_and(|it| !items.insert(it));
                 let signature = if same_model && !repeated { signature(&part["metadata"]) } else { None };
                 if !text.is_empty() || signature.is_some() {
-                    said.push(index, Part::Reasoning(Reasoning { text, signature }));
+                    reply.push(index, Part::Reasoning(Reasoning { text, signature }));
                 }
             }
             Some("tool") => {
                 let (call, output) = tool(part, index, record, same_model, open);
-                said.push(index, Part::Call(call));
+                reply.push(index, Part::Call(call));
                 if let Some(output) = output {
-                    answered.message.at = part["state"]["time"]["end"].as_i64().or(answered.message.at);
-                    answered.push(index, Part::Output(output));
+                    outputs.message.at = part["state"]["time"]["end"].as_i64().or(outputs.message.at);
+                    outputs.push(index, Part::Output(output));
                 }
             }
             _ => {}
         }
     }
-    flush(&mut said, make(Role::Assistant, &Value::Null), out);
-    flush(&mut answered, make(Role::Tool, &Value::Null), out);
+    flush(&mut reply, make(Role::Assistant, &Value::Null), out);
+    flush(&mut outputs, make(Role::Tool, &Value::Null), out);
     let last = out[first..].iter_mut().rfind(|it| it.message.role == Role::Assistant);
     if let Some(last) = last.filter(|it| it.message.usage.is_none()) {
         last.message.usage = usage(&info["tokens"]);

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::element::{LiveElement, assistant, is_completed, usage, user};
 use crate::parse::document;
-use crate::{Format, Keep, Note, PastCompaction, Record, Session, derive, hold};
+use crate::{Format, Keep, Note, PastCompaction, Record, Session, apply_keep, derive};
 use history::error::{Error, ErrorKind, Result as OrError};
 use history::parallel;
 use history::{History, Kind, Meta};
@@ -95,7 +95,7 @@ impl<'a> Export<'a> {
         let order = self.order();
         let model = order.iter().rev().find_map(|it| model_of(&self.entries[it.0].info));
         let last = order.last().copied();
-        let said = |&(record, keep_parts): &(usize, usize)| {
+        let messages_of = |&(record, keep_parts): &(usize, usize)| {
             let ExportEntry { info, span, .. } = &self.entries[record];
             let mut out = Vec::new();
             let mut element = self.element(record);
@@ -112,11 +112,12 @@ impl<'a> Export<'a> {
             }
             if let Some(keep) = keep {
                 let parts = out.iter_mut().flat_map(|it| &mut it.message.parts);
-                parts.for_each(|it| hold(it, keep, span.start as u64));
+                parts.for_each(|it| apply_keep(it, keep, span.start as u64));
             }
             out
         };
-        let mut out: Vec<LiveElement> = parallel::par_map(&order, MANY, said).into_iter().flatten().collect();
+        let mut out: Vec<LiveElement> =
+            parallel::par_map(&order, MANY, messages_of).into_iter().flatten().collect();
         // Messages before the summary reported the usage of another context.
         let summary = out.iter().rposition(|it| it.message.kind == Kind::Summary);
         if let Some(summary) = summary {
