@@ -9,7 +9,7 @@ use super::line::{LineReader, RowLine};
 use super::load::loaded;
 use super::row::{Row, RowKind};
 use super::{ROW_TYPES, SIDE_TYPES};
-use crate::parse::lines::{Coverage, HEAD, Stretch, backwards, each_line_in, newest};
+use crate::parse::lines::{self, Coverage, Stretch, each_line_in};
 use crate::parse::raw::Fields;
 use crate::{Keep, Note, Record, Source, derive, glimpse};
 use history::error::Result;
@@ -32,47 +32,23 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// Reads all lines, or only the first ones and those that the chain depends on.
+    /// Reads all lines, or only the first ones and those that the chain depends on; without `keep`, of rows
+    /// only their places in the tree.
     ///
     /// The contents of rows are read with them as far back as the chain usually leads, to the last compaction
     /// boundary. Live rows before that are left to be read again (`load`).
-    pub(super) fn of(source: &dyn Source, keep: &Keep, coverage: Coverage) -> Result<Self> {
-        let (index, from) = newest::<Self>(source, keep, coverage)?;
-        if from == 0 {
-            return Ok(index.without_sidechains());
+    pub(super) fn of(source: &dyn Source, keep: Option<&Keep>, coverage: Coverage) -> Result<Self> {
+        let mut index: Self = lines::read(source, keep, coverage)?;
+        // In a sub-agent's file all rows are sidechain: there they are the main chain.
+        if index.rows.iter().all(|it| it.sidechain) {
+            index.rows.iter_mut().for_each(|it| it.sidechain = false);
         }
-        // The session began at the earliest time of its first rows, which are not strictly in order.
-        let first = Self::within(source, 0..HEAD.min(from), None)?;
-        let lines =
-            if index.notes.is_empty() { 0 } else { each_line_in(source, 0..from, |_, _, _| Ok(true))? };
-        Ok(Self::joined(vec![index, Self { times: first.times, lines, ..Self::default() }]))
-    }
-
-    /// Reads all lines, but of rows only their places in the tree.
-    pub(super) fn places(source: &dyn Source) -> Result<Self> {
-        let mut parts = Vec::new();
-        backwards(
-            source,
-            |range| Self::within(source, range, None),
-            |part, _| {
-                parts.push(part);
-                true
-            },
-        )?;
-        Ok(Self::joined(parts).without_sidechains())
+        Ok(index)
     }
 
     /// The last compaction boundary.
     pub(super) fn boundary(&self) -> Option<usize> {
         self.rows.iter().rposition(|it| it.kind == RowKind::Boundary && !it.sidechain)
-    }
-
-    /// In a sub-agent's file all rows are sidechain: there they are the main chain.
-    fn without_sidechains(mut self) -> Self {
-        if self.rows.iter().all(|it| it.sidechain) {
-            self.rows.iter_mut().for_each(|it| it.sidechain = false);
-        }
-        self
     }
 
     fn time(&mut self, at: i64) {
@@ -249,6 +225,15 @@ impl Stretch for Index {
             all.lines += part.lines;
         }
         all
+    }
+
+    fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    /// The session began at the earliest time of its first rows, which are not strictly in order.
+    fn into_head(self, lines: u64) -> Option<Self> {
+        Some(Self { times: self.times, lines, ..Self::default() })
     }
 }
 

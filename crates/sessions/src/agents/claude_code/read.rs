@@ -7,6 +7,7 @@ use super::chain::Index;
 use super::load::load;
 use super::row::RowKind;
 use crate::parse::lines::Coverage;
+use crate::parse::texts::WHOLE;
 use crate::{Format, Keep, Note, Origins, PastCompaction, Session, Source};
 use history::error::{Error, ErrorKind, Result};
 use history::{History, Kind, Message, Meta, Role};
@@ -19,8 +20,7 @@ use history::{History, Kind, Message, Meta, Role};
 /// # Errors
 /// As [`crate::read`].
 pub fn read(source: &dyn Source) -> Result<Session> {
-    let keep: &Keep = &|_, _| None;
-    session(source, keep, Index::of(source, keep, Coverage::Whole)?)
+    session(source, WHOLE, Index::of(source, Some(WHOLE), Coverage::Whole)?)
 }
 
 /// [`read`] for a session that is only measured: texts are as `keep` leaves them, and lines that the history
@@ -29,7 +29,7 @@ pub fn read(source: &dyn Source) -> Result<Session> {
 /// # Errors
 /// As [`crate::scan`].
 pub fn scan(source: &dyn Source, keep: &Keep) -> Result<Session> {
-    session(source, keep, Index::of(source, keep, Coverage::History)?).map(Session::measured_only)
+    session(source, keep, Index::of(source, Some(keep), Coverage::History)?).map(Session::measured_only)
 }
 
 fn session(source: &dyn Source, keep: &Keep, mut index: Index) -> Result<Session> {
@@ -156,7 +156,7 @@ fn past(source: &dyn Source, index: &Index) -> Result<Vec<(Option<usize>, PastCo
                     out.push(Default::default());
                 }
                 waits = false;
-                let item = load(source, &index.records, row, &|_, _| None)?.ok().and_then(|it| it.item);
+                let item = load(source, &index.records, row, WHOLE)?.ok().and_then(|it| it.item);
                 if let (Some((of, past)), Some(RowItem { kind: ItemKind::Summary, parts })) =
                     (out.last_mut(), item.map(|it| *it))
                 {

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::chain::Index;
 use super::row::{Row, RowKind};
+use crate::parse::lines::Coverage;
 use crate::parse::raw::{Fields, list, quoted, text};
 use crate::repair::media::{ANTHROPIC, Attachment, AttachmentBudget};
 use crate::repair::pairs::{Pairs, ResultIs};
@@ -24,7 +25,7 @@ use history::error::Result;
 
 /// Checks that all parents exist, without cycles, and that rows with different content have different uuids.
 pub(super) fn chain(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
-    let index = Index::places(source)?;
+    let index = Index::of(source, None, Coverage::Whole)?;
     let rows = &index.rows;
     let is_main = |it: &usize| !rows[*it].sidechain;
     let linked = (0..rows.len()).filter(is_main).any(|it| rows[it].parent.is_some());
@@ -190,7 +191,7 @@ struct LiveRow<'a> {
 
 /// Checks that calls and results are paired, and that the API refuses no block of a live row.
 pub(super) fn rows(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
-    let mut index = Index::places(source)?;
+    let mut index = Index::of(source, None, Coverage::Whole)?;
     let live = index.live();
     let mut rows = RowRepair {
         found,

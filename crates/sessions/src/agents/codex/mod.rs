@@ -17,6 +17,7 @@ use crate::format::{Api, FormatRow};
 use crate::parse::beginning;
 use crate::parse::lines::Coverage;
 use crate::parse::raw::Fields;
+use crate::parse::texts::WHOLE;
 use crate::requests::each_row;
 use crate::{Format, Keep, Session, Source};
 use history::error::Result;
@@ -86,10 +87,9 @@ pub fn is_before_payload(first_lines: &str) -> bool {
 /// # Errors
 /// [`Input`](history::error::ErrorKind::Input) if no line is Codex's; errors of [`Source::read_at`].
 pub fn read(source: &dyn Source) -> Result<Session> {
-    let keep: &Keep = &|_, _| None;
-    let mut rollout = Rollout::of(source, keep, Coverage::Whole)?;
-    let mut replayed = rollout.replay(source, keep)?;
-    rollout.unseal(source, keep, &mut replayed.items)?;
+    let mut rollout = Rollout::of(source, WHOLE, Coverage::Whole)?;
+    let mut replayed = rollout.replay(source, WHOLE, rollout.survivors())?;
+    rollout.unseal(source, &mut replayed.items)?;
     session(source, rollout, replayed)
 }
 
@@ -100,11 +100,12 @@ pub fn read(source: &dyn Source) -> Result<Session> {
 /// As [`read`].
 pub fn scan(source: &dyn Source, keep: &Keep) -> Result<Session> {
     let mut rollout = Rollout::of(source, keep, Coverage::History)?;
+    let survivors = rollout.survivors();
     // A compaction without a history keeps the texts of user messages, so these texts are needed.
-    if rollout.needs_words() {
+    if rollout.needs_words(&survivors) {
         return read(source);
     }
-    let replayed = rollout.replay(source, keep)?;
+    let replayed = rollout.replay(source, keep, survivors)?;
     session(source, rollout, replayed).map(Session::measured_only)
 }
 

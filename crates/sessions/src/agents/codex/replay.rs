@@ -38,6 +38,8 @@ pub(super) struct Survivors {
     pub(super) base: Option<usize>,
     /// Those that were rolled back.
     pub(super) cancelled: HashSet<usize>,
+    /// Whether no earlier entry can change the base.
+    pub(super) is_final: bool,
 }
 
 /// What the model would be sent next.
@@ -48,9 +50,14 @@ pub(super) struct Replayed {
 }
 
 impl Rollout {
-    /// What a resume would send.
-    pub(super) fn replay(&mut self, source: &dyn Source, keep: &Keep) -> Result<Replayed> {
-        let (Survivors { base, cancelled }, _) = self.survivors();
+    /// What a resume would send; `survivors`: those of this rollout.
+    pub(super) fn replay(
+        &mut self,
+        source: &dyn Source,
+        keep: &Keep,
+        survivors: Survivors,
+    ) -> Result<Replayed> {
+        let Survivors { base, cancelled, .. } = survivors;
         let mut items: Vec<Box<Live>> = Vec::new();
         let mut start = 0;
         if let Some(base) = base {
@@ -113,9 +120,8 @@ impl Rollout {
         Ok(Replayed { items, past, rolled_back })
     }
 
-    /// Finds the base and the compactions that were rolled back, going from the newest turn to the oldest;
-    /// and whether the base was found before the first entry was reached.
-    pub(super) fn survivors(&self) -> (Survivors, bool) {
+    /// Finds the base and the compactions that were rolled back, going from the newest turn to the oldest.
+    pub(super) fn survivors(&self) -> Survivors {
         let mut base = None;
         let mut cancelled = HashSet::new();
         let mut to_cancel = 0u64;
@@ -162,23 +168,18 @@ impl Rollout {
                 break;
             }
         }
-        let early = base.is_some();
-        if base.is_none()
-            && let Some(turn) = turn
-        {
+        let is_final = base.is_some();
+        if !is_final && let Some(turn) = turn {
             close(turn, &mut to_cancel, &mut base);
         }
-        (Survivors { base, cancelled }, early)
+        Survivors { base, cancelled, is_final }
     }
 
     /// Whether a replay reaches a compaction without a history, which keeps the texts of user messages.
-    pub(super) fn needs_words(&self) -> bool {
-        let (Survivors { base, cancelled }, _) = self.survivors();
-        self.entries
-            .iter()
-            .enumerate()
-            .skip(base.map_or(0, |it| it + 1))
-            .any(|(number, it)| matches!(it, RolloutEntry::Compacted { .. }) && !cancelled.contains(&number))
+    pub(super) fn needs_words(&self, survivors: &Survivors) -> bool {
+        let is_used = |number: usize| !survivors.cancelled.contains(&number);
+        let mut after_base = self.entries.iter().enumerate().skip(survivors.base.map_or(0, |it| it + 1));
+        after_base.any(|(number, it)| matches!(it, RolloutEntry::Compacted { .. }) && is_used(number))
     }
 
     fn live_item(&self, source: &dyn Source, keep: &Keep, number: u32) -> Result<Option<Box<Live>>> {
@@ -191,11 +192,6 @@ impl Rollout {
         })
     }
 
-    fn apply_keep(&self, message: &mut Message, keep: &Keep, number: u32) {
-        let at = self.records.get(number as usize).map_or(0, |it| it.at);
-        message.parts.iter_mut().for_each(|it| apply_keep(it, keep, at));
-    }
-
     fn at(&self, number: u32, record: &str, part: &str) -> Option<Range<u64>> {
         let start = self.records.get(number as usize)?.at;
         let range = place(record, part)?;
@@ -205,13 +201,13 @@ impl Rollout {
     /// Gives the newest sealed compaction what it replaced: everything before the first record that has it,
     /// except turns that were rolled back. Compactions before it are skipped, because what they replaced is
     /// included.
-    pub(super) fn unseal(&self, source: &dyn Source, keep: &Keep, items: &mut [Box<Live>]) -> Result<()> {
+    pub(super) fn unseal(&self, source: &dyn Source, items: &mut [Box<Live>]) -> Result<()> {
         let Some(live) = items.iter_mut().rfind(|it| is_sealed(&it.message)) else { return Ok(()) };
         let mut first = 0;
         for (number, entry) in self.entries.iter().enumerate() {
             if matches!(entry, RolloutEntry::Compacted { has_history: true, .. })
                 && self
-                    .base(source, keep, number as u32)?
+                    .base(source, WHOLE, number as u32)?
                     .iter()
                     .any(|it| it.message.says_same(&live.message))
             {
@@ -224,7 +220,7 @@ impl Rollout {
         for (number, entry) in self.entries.iter().enumerate().take(first) {
             match entry {
                 RolloutEntry::Item { starts_turn, .. } => {
-                    let Some(mut item) = self.live_item(source, keep, number as u32)? else { continue };
+                    let Some(mut item) = self.live_item(source, WHOLE, number as u32)? else { continue };
                     data.share(&mut item.message.parts);
                     starts.extend(starts_turn.then_some(replaced.len()));
                     replaced.push(item);
@@ -241,6 +237,7 @@ impl Rollout {
     /// The history that a compaction carries.
     fn base(&self, source: &dyn Source, keep: &Keep, number: u32) -> Result<Vec<Live>> {
         let text = self.text(source, number)?;
+        let record_at = self.records.get(number as usize).map_or(0, |it| it.at);
         let line = Fields::of(&text);
         let payload = line.as_ref().and_then(|it| it.object("payload"));
         let payload = payload.and_then(|it| it.object("Compacted").or(Some(it)));
@@ -262,7 +259,7 @@ impl Rollout {
             if let Some(kind) = noted.and_then(|it| Kind::find(&it)) {
                 message.kind = kind;
             }
-            self.apply_keep(&mut message, keep, number);
+            message.parts.iter_mut().for_each(|it| apply_keep(it, keep, record_at));
             data.share(&mut message.parts);
             out.push(Live { message, record: number, at: self.at(number, &text, raw), pair, starts_turn });
         }

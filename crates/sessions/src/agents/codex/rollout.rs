@@ -44,36 +44,7 @@ impl Rollout {
     /// Items are kept as far back as a replay usually needs them, to the last compaction that carries a
     /// history. Earlier ones that it needs are read again.
     pub(super) fn of(source: &dyn Source, keep: &Keep, coverage: Coverage) -> Result<Self> {
-        let (rollout, from) = lines::newest::<Self>(source, keep, coverage)?;
-        if from == 0 {
-            return rollout.ensure_codex(source);
-        }
-        // The session began at the earliest time of the first lines.
-        let head = Self::within(source, 0..lines::HEAD.min(from), None)?;
-        // A file that does not begin with `session_meta`, as all should, is read whole.
-        if head.session_meta != Some(0) {
-            return Self::of(source, keep, Coverage::Whole);
-        }
-        let lines = if rollout.notes.is_empty() {
-            0
-        } else {
-            lines::each_line_in(source, 0..from, |_, _, _| Ok(true))?
-        };
-        let first = Self {
-            records: head.records.into_iter().take(1).collect(),
-            entries: vec![RolloutEntry::Nothing],
-            session_meta: Some(0),
-            times: head.times,
-            codex_lines: 1,
-            lines,
-            ..Self::default()
-        };
-        Ok(Self::joined(vec![rollout, first]))
-    }
-
-    /// Fails if no line was Codex's.
-    fn ensure_codex(self, source: &dyn Source) -> Result<Self> {
-        let rollout = self;
+        let rollout: Self = lines::read(source, Some(keep), coverage)?;
         if rollout.codex_lines == 0 {
             let what = "while reading a Codex rollout: expected lines with `type` and `payload`, found none; \
                 name the format or another file";
@@ -151,7 +122,7 @@ impl Stretch for Rollout {
     }
 
     fn is_enough(&self) -> bool {
-        self.survivors().1 && self.turn_context.is_some() && self.window.is_some()
+        self.turn_context.is_some() && self.window.is_some() && self.survivors().is_final
     }
 
     fn joined(parts: Vec<Self>) -> Self {
@@ -184,5 +155,23 @@ impl Stretch for Rollout {
             all.codex_lines += part.codex_lines;
         }
         all
+    }
+
+    fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    /// The first record, and the earliest time of the first lines. A file that does not begin with
+    /// `session_meta`, as all should, is read whole.
+    fn into_head(mut self, lines: u64) -> Option<Self> {
+        self.records.truncate(1);
+        (self.session_meta == Some(0)).then(|| Self {
+            records: self.records,
+            entries: vec![RolloutEntry::Nothing],
+            session_meta: Some(0),
+            times: self.times,
+            lines,
+            ..Self::default()
+        })
     }
 }

@@ -8,7 +8,8 @@ use super::rollout::Rollout;
 use crate::agents::foreign;
 use crate::parse::lines::{Coverage, appended};
 use crate::parse::raw::{Fields, array, place, quoted};
-use crate::{Format, Keep, Mode, Piece, Session, Source, Written, changed_outputs, derive, spliced, wire};
+use crate::parse::texts::WHOLE;
+use crate::{Format, Mode, Piece, Session, Source, Written, changed_outputs, derive, spliced, wire};
 use history::error::{Error, ErrorKind, Result};
 use history::json;
 use history::{History, Kind, Message, Part, Role, Text};
@@ -33,9 +34,8 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
     if session.format != Format::CODEX {
         return Ok(fresh(session, after));
     }
-    let keep: &Keep = &|_, _| None;
-    let mut rollout = Rollout::of(source, keep, Coverage::Whole)?;
-    let replayed = rollout.replay(source, keep)?;
+    let mut rollout = Rollout::of(source, WHOLE, Coverage::Whole)?;
+    let replayed = rollout.replay(source, WHOLE, rollout.survivors())?;
     let ms = rollout.times.map_or(0, |(_, last)| last + 1);
     let change = Change { source, session, rollout: &rollout, replayed: &replayed, after, ms };
     match mode {
