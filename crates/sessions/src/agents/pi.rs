@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde_json::Value;
 
-use super::{JsonLine, json_lines};
+use super::{JsonLine, json_lines, token_count};
 use crate::format::{Api, FormatRow};
 use crate::parse::beginning;
 use crate::requests::{Collector, each_row, text, time};
@@ -320,8 +320,7 @@ fn execution(message: &Value) -> String {
 }
 
 fn usage(usage: &Value) -> Option<Usage> {
-    // Far above any real value, and low enough that sums cannot overflow.
-    let get = |key: &str| usage[key].as_u64().unwrap_or_default().min(1 << 48);
+    let get = |key: &str| token_count(&usage[key]);
     let out = Usage {
         input: get("input"),
         output: get("output"),

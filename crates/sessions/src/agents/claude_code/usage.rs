@@ -3,6 +3,7 @@
 use history::{Usage, json};
 use serde_json::Value;
 
+use super::load::SYNTHETIC;
 use crate::parse::cursor::Cursor;
 use crate::requests::{Collector, text, time};
 
@@ -46,7 +47,7 @@ pub(super) fn request(row: &Value, out: &mut Collector) {
                 None => out.sent(at),
             }
         }
-        Some("assistant") if message["model"] != "<synthetic>" => {
+        Some("assistant") if message["model"] != SYNTHETIC => {
             out.model(&message["model"]);
             let usage = usage(&json::compact(&message["usage"]));
             out.response(message["id"].as_str().unwrap_or_default(), at, usage, side);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{CLEARED, MARKER};
+use crate::agents::token_count;
 use crate::{is_cleared, refusal};
 use history::{Call, Kind, Media, MediaKind, Message, Output, Part, Reasoning, Role, Text, Usage};
 
@@ -245,13 +246,10 @@ fn signature(metadata: &Value) -> Option<Box<Text>> {
 /// `tokens` of a message or step. Some versions count thinking in `output` and some beside it; `total`, if
 /// present, decides. All zeros means that nothing was reported.
 pub(crate) fn usage(tokens: &Value) -> Option<Usage> {
-    // Far above any real value, and low enough that sums cannot overflow.
-    let get = |it: &Value| it.as_u64().unwrap_or_default().min(1 << 48);
-    let (input, output, reasoning) =
-        (get(&tokens["input"]), get(&tokens["output"]), get(&tokens["reasoning"]));
-    let (cache_read, cache_write) = (get(&tokens["cache"]["read"]), get(&tokens["cache"]["write"]));
+    let [input, output, reasoning] = ["input", "output", "reasoning"].map(|it| token_count(&tokens[it]));
+    let [cache_read, cache_write] = ["read", "write"].map(|it| token_count(&tokens["cache"][it]));
     let sent = input + cache_read + cache_write;
-    let output = match get(&tokens["total"]) {
+    let output = match token_count(&tokens["total"]) {
         total if total >= sent + output => total - sent,
         _ if reasoning > output => output + reasoning,
         _ => output,
