@@ -24,10 +24,7 @@ const HALF: usize = 16 << 20;
 
 /// Mends the file so that each line is one whole JSON object.
 pub(crate) fn lines(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
-    if source.len() >= 3 && source.bytes(0..3)? == b"\xEF\xBB\xBF" {
-        found.note(Damage::ByteOrderMark, 0, "the file begins with EF BB BF");
-        found.replace(0..3, "");
-    }
+    found.byte_order_mark(&source.bytes(0..source.len().min(3))?);
     let mut half: Option<(Record, String)> = None;
     each_line(source, |_, record, bytes| {
         let text = encoded(record, bytes, found);

@@ -21,6 +21,7 @@ use super::{Format, Piece, Record, Source};
 use crate::media::is_base64;
 use crate::parse::raw::{Fields, list, place, text};
 use history::error::{Error, ErrorKind, Result};
+use history::json;
 
 pub use damage::Damage;
 pub(crate) use document::document;
@@ -86,6 +87,14 @@ impl Findings<'_> {
         *count += 1;
         if *count <= DESCRIBED {
             self.findings.push((at, damage, detail.into()));
+        }
+    }
+
+    /// Notes and removes the byte order mark of a file that begins with these bytes.
+    pub(crate) fn byte_order_mark(&mut self, beginning: &[u8]) {
+        if beginning.starts_with(json::BYTE_ORDER_MARK.as_bytes()) {
+            self.note(Damage::ByteOrderMark, 0, "the file begins with EF BB BF");
+            self.replace(0..3, "");
         }
     }
 

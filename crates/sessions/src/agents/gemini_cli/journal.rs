@@ -13,8 +13,8 @@ use crate::parse::cursor::Cursor;
 use crate::parse::lines;
 use crate::parse::raw::{Fields, list, place, text};
 use crate::{Note, Record, Source, derive};
-use history::Usage;
 use history::error::Result;
+use history::{Usage, json};
 
 /// A message record in force.
 #[derive(Debug)]
@@ -121,7 +121,7 @@ impl Journal {
         // An older session: one object that holds its messages, on one or many lines.
         if journal.is_foreign() || (journal.records.len() == 1 && !journal.entries.is_empty()) {
             let text = source.text(0..source.len())?;
-            let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+            let text = json::without_byte_order_mark(&text);
             if let Some(found) = Self::of_document(text, source.len() - text.len() as u64, wanted) {
                 return Ok(found);
             }

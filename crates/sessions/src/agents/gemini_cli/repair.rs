@@ -26,7 +26,7 @@ use history::{Meta, json};
 fn is_document(source: &dyn Source) -> Result<bool> {
     let head = source.bytes(0..source.len().min(crate::parse::lines::HEAD))?;
     let text = json::mend(&head);
-    let text = text.trim_start_matches('\u{feff}').trim_start();
+    let text = json::without_byte_order_mark(&text).trim_start();
     let first = text.lines().next().and_then(Fields::of);
     Ok(match first {
         Some(fields) => fields.get("messages").is_some(),
