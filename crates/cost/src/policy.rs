@@ -20,7 +20,7 @@ pub enum Policy {
     AtShare(f64),
     /// When the cache has expired, at this share of the window or above; and always from 80 %.
     AtExpiry(f64),
-    /// Before the request with this index, and also when the agent did.
+    /// Once, before the request with this index, in addition to all compactions of the agent, earlier and later.
     Before(usize),
 }
 

@@ -10,7 +10,7 @@ use super::exact::{self, Encoding};
 use super::media;
 use super::rates::{Maker, Rates};
 use super::reports::reports;
-use super::{Categories, Estimator, Filled, Method, MethodKind, Tokenizer, shape};
+use super::{Algorithm, Categories, Estimator, Filled, Method, MethodKind, Tokenizer, shape};
 use history::parallel;
 use history::{History, Kind, Measure, Media, Message, Opaque, Output, Part, Role, Text, TextSize, Usage};
 
@@ -111,11 +111,17 @@ impl TokenCounter {
                     }
                 };
                 let mut it = counter(Basis::Calibrated, kind, Estimator::O200k, margin);
-                it.method.margin_percent += (it.thought(history) * (100.0 - margin)).ceil();
+                it.method.margin_percent += (it.reasoning_share(history) * (100.0 - margin)).ceil();
                 Self { implausible_report: reported.implausible_report, ..it }
             }
             Tokenizer::Fixed(estimator) => {
-                let (basis, kind, margin) = fixed(estimator, maker);
+                let exact = if maker == Maker::OpenAi { MARGIN_CALIBRATED } else { MARGIN_OTHER_MODEL };
+                let (basis, kind, margin) = match estimator.algorithm() {
+                    Algorithm::Exact(it) => (Basis::Encoding(it), MethodKind::Exact, exact),
+                    Algorithm::Heuristic(it) => {
+                        (Basis::Heuristic(it), MethodKind::Heuristic, MARGIN_HEURISTIC)
+                    }
+                };
                 counter(basis, kind, estimator, margin)
             }
         }
@@ -412,23 +418,6 @@ const MARGIN_CALIBRATED: f64 = 20.0;
 const MARGIN_OTHER_MODEL: f64 = 40.0;
 /// A heuristic that treats all text alike: 20 to 48 %.
 const MARGIN_HEURISTIC: f64 = 45.0;
-
-fn fixed(estimator: Estimator, maker: Maker) -> (Basis, MethodKind, f64) {
-    let exact = if maker == Maker::OpenAi { MARGIN_CALIBRATED } else { MARGIN_OTHER_MODEL };
-    match estimator {
-        Estimator::O200k => (Basis::Encoding(Encoding::O200k), MethodKind::Exact, exact),
-        Estimator::Cl100k => (Basis::Encoding(Encoding::Cl100k), MethodKind::Exact, exact),
-        Estimator::Chars4 => heuristic(Heuristic::Chars4),
-        Estimator::Chars4Round => heuristic(Heuristic::Chars4Round),
-        Estimator::Bytes4 => heuristic(Heuristic::Bytes4),
-        Estimator::GeminiCli => heuristic(Heuristic::GeminiCli),
-        Estimator::GeminiCli061 => heuristic(Heuristic::GeminiCli061),
-    }
-}
-
-fn heuristic(it: Heuristic) -> (Basis, MethodKind, f64) {
-    (Basis::Heuristic(it), MethodKind::Heuristic, MARGIN_HEURISTIC)
-}
 
 /// Blocks that hold encrypted thinking: compactions, redacted thinking.
 fn is_sealed(opaque: &Opaque) -> bool {

@@ -59,7 +59,7 @@ pub fn read(source: &dyn Source) -> Result<Session> {
             Err(error) => out.note(format!("{}; left out", error.full())),
         }
     }
-    if !found.whole {
+    if !found.is_complete {
         out.record = found.records.len() as u32;
         out.note("the document ends before it is closed; what is whole was read".into());
     }

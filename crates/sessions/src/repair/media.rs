@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::{At, Damage, Findings};
+use super::{Damage, Findings, RecordText};
 use crate::media::{image_size, image_type, is_base64, pdf_pages};
 
 /// What an API accepts.
@@ -85,7 +85,7 @@ impl Limits {
 /// An attachment, as slices of a record's text.
 pub(crate) struct Attachment<'a> {
     /// All of it: what a note would replace.
-    pub(crate) whole: &'a str,
+    pub(crate) raw: &'a str,
     /// Where its type is declared, without quotes; the first one counts.
     pub(crate) types: &'a [&'a str],
     /// Its base64.
@@ -118,13 +118,13 @@ impl AttachmentBudget {
     /// cannot stay.
     pub(crate) fn judge(
         &mut self,
-        at: &At<'_>,
+        at: &RecordText<'_>,
         it: &Attachment<'_>,
         limits: &Limits,
         note: impl Fn(&str) -> String,
         found: &mut Findings<'_>,
     ) -> Option<String> {
-        let range = at.range(it.whole);
+        let range = at.range(it.raw);
         let place = range.start;
         let mime = it.types.first().copied().unwrap_or_default();
         let image = mime.starts_with("image/");
@@ -150,7 +150,7 @@ impl AttachmentBudget {
         };
         if let Some((damage, detail)) = bad {
             let handle = found.archive(it.data, at.range(it.data));
-            let text = noted(&detail, &handle);
+            let text = attachment_note(&detail, &handle);
             found.note(damage, place, detail);
             return Some(note(&text));
         }
@@ -161,7 +161,7 @@ impl AttachmentBudget {
                 Some(_) => format!("{mime} of {wide} x {high} px, {mb} MB"),
                 None => format!("{mime} of {mb} MB"),
             };
-            let new = note(&noted(&what, &(found.handle_of)(it.data.as_bytes())));
+            let new = note(&attachment_note(&what, &(found.handle_of)(it.data.as_bytes())));
             let (side, size, archived) = (wide.max(high), it.data.len(), at.range(it.data));
             self.accepted.push(Accepted { what, size, limits: *limits, side, range, new, archived });
         }
@@ -175,7 +175,7 @@ impl AttachmentBudget {
     }
 
     /// After all were judged: replaces those that are too much together, the oldest first.
-    pub(crate) fn done(mut self, found: &mut Findings<'_>) {
+    pub(crate) fn archive_excess(mut self, found: &mut Findings<'_>) {
         for it in self.accepted {
             let Limits { side_of_many, request, .. } = it.limits;
             let (damage, why) = if self.images > MANY && it.side > side_of_many {
@@ -194,7 +194,7 @@ impl AttachmentBudget {
     }
 }
 
-fn noted(detail: &str, handle: &str) -> String {
+fn attachment_note(detail: &str, handle: &str) -> String {
     format!("[Attachment taken out by epitome repair: {detail}. Original: epitome recall {handle}]")
 }
 

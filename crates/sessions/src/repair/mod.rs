@@ -111,14 +111,20 @@ impl Findings<'_> {
     }
 
     /// Sets a field that the object has; a missing one stays missing.
-    pub(crate) fn set(&mut self, at: &At<'_>, object: &Fields<'_>, key: &str, new: impl Into<Vec<u8>>) {
+    pub(crate) fn set(
+        &mut self,
+        at: &RecordText<'_>,
+        object: &Fields<'_>,
+        key: &str,
+        new: impl Into<Vec<u8>>,
+    ) {
         if let Some(raw) = object.get(key) {
             self.replace(at.range(raw), new);
         }
     }
 
     /// Sets a field of the object with the JSON `raw`; a missing one is added first.
-    pub(crate) fn put(&mut self, at: &At<'_>, raw: &str, object: &Fields<'_>, key: &str, new: &str) {
+    pub(crate) fn put(&mut self, at: &RecordText<'_>, raw: &str, object: &Fields<'_>, key: &str, new: &str) {
         match object.iter().filter(|it| it.0 == key).last() {
             Some((_, old)) => self.replace(at.range(old), new),
             None => {
@@ -131,7 +137,7 @@ impl Findings<'_> {
     /// Removes elements from a list; if none is left, it gets `instead`.
     pub(crate) fn remove(
         &mut self,
-        at: &At<'_>,
+        at: &RecordText<'_>,
         elements: &[&str],
         gone: &BTreeSet<usize>,
         instead: impl Into<Vec<u8>>,
@@ -152,15 +158,15 @@ impl Findings<'_> {
 }
 
 /// A record with its text, to find the places of slices of that text.
-pub(crate) struct At<'a> {
+pub(crate) struct RecordText<'a> {
     pub(crate) record: Record,
-    pub(crate) whole: &'a str,
+    pub(crate) text: &'a str,
 }
 
-impl At<'_> {
+impl RecordText<'_> {
     /// The range of a slice of the text in the source.
     pub(crate) fn range(&self, part: &str) -> Range<u64> {
-        let at = place(self.whole, part).unwrap_or(0..0);
+        let at = place(self.text, part).unwrap_or(0..0);
         self.record.at + at.start as u64..self.record.at + at.end as u64
     }
 }

@@ -386,7 +386,7 @@ impl Fitted<'_> {
 
     /// The attachment itself if the API accepts it, else a line that describes it.
     fn attachment(&mut self, media: &Media, here: bool) -> Part {
-        if here && whole(media) && self.api.takes(media) {
+        if here && is_intact(media) && self.api.takes(media) {
             return Part::Media(media.clone());
         }
         self.losses.media += 1;
@@ -407,7 +407,7 @@ fn is_thought(part: &Part) -> bool {
 }
 
 /// Whether the data is whole base64 or a URL, not a fragment.
-fn whole(media: &Media) -> bool {
+fn is_intact(media: &Media) -> bool {
     media.data.contains(':') || is_base64(&media.data)
 }
 

@@ -190,7 +190,7 @@ impl Assembly {
         Self { out, ..Self::default() }
     }
 
-    pub(super) fn take(&mut self, LiveRow { origin, item }: LiveRow) {
+    pub(super) fn add(&mut self, LiveRow { origin, item }: LiveRow) {
         let piece = |kind, parts| MessagePiece { origin: Some(origin), reply: 0, kind, parts };
         let RowItem { kind, parts } = *item;
         match kind {

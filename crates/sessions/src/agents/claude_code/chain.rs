@@ -51,11 +51,11 @@ impl Index {
         self.rows.iter().rposition(|it| it.kind == RowKind::Boundary && !it.sidechain)
     }
 
-    fn time(&mut self, at: i64) {
+    fn widen_times(&mut self, at: i64) {
         self.times = derive::widened(self.times, at);
     }
 
-    fn take(&mut self, number: u64, record: u32, line: &mut RowLine<'_>) -> Result<(), String> {
+    fn add_line(&mut self, number: u64, record: u32, line: &mut RowLine<'_>) -> Result<(), String> {
         let Some(kind) = line.kind.as_deref() else {
             return Err("expected a type, found none; not used".into());
         };
@@ -69,7 +69,7 @@ impl Index {
                 return Err(format!("unknown type {kind:?}; not used"));
             }
             self.is_claude_code = true;
-            self.session = shared(line.session.as_deref(), self.session.as_ref()).or(self.session.take());
+            self.session = interned(line.session.as_deref(), self.session.as_ref()).or(self.session.take());
             return Ok(());
         }
         let Some(uuid) = line.uuid.as_deref() else {
@@ -77,10 +77,10 @@ impl Index {
         };
         let kind = row_kind(kind, line);
         self.is_claude_code = true;
-        let session = shared(line.session.as_deref(), self.session.as_ref());
+        let session = interned(line.session.as_deref(), self.session.as_ref());
         self.session = session.or_else(|| self.session.take());
         if let Some(at) = line.at {
-            self.time(at);
+            self.widen_times(at);
         }
         // Most rows have the directory and response of the row before, which is also their parent: these
         // strings are shared.
@@ -90,7 +90,7 @@ impl Index {
         let response = match kind {
             RowKind::Assistant { .. } => {
                 let id = line.message.as_ref().and_then(|it| it.id.as_deref());
-                let response = shared(id, known(|it| it.response.as_ref()));
+                let response = interned(id, known(|it| it.response.as_ref()));
                 Some(response.unwrap_or_else(|| uuid.clone()))
             }
             _ => None,
@@ -99,12 +99,12 @@ impl Index {
             record,
             line: number,
             kind,
-            parent: shared(line.parent.as_deref(), known(|it| Some(&it.uuid))),
-            answers: shared(line.answers.as_deref(), known(|it| Some(&it.uuid))),
+            parent: interned(line.parent.as_deref(), known(|it| Some(&it.uuid))),
+            answers: interned(line.answers.as_deref(), known(|it| Some(&it.uuid))),
             sidechain: line.sidechain == Some(true),
             response,
             at: line.at,
-            cwd: shared(line.cwd.as_deref(), known(|it| it.cwd.as_ref())),
+            cwd: interned(line.cwd.as_deref(), known(|it| it.cwd.as_ref())),
             planning: line.mode.as_deref().map(|it| it == "plan"),
             compact: line.compact.take(),
             loaded: None,
@@ -132,17 +132,17 @@ impl Stretch for Index {
                 line => line,
             };
             let rows = index.rows.len();
-            let taken = line.ok_or_else(|| broken(bytes)).and_then(|mut line| {
-                index.take(number, at, &mut line)?;
+            let added = line.ok_or_else(|| broken(bytes)).and_then(|mut line| {
+                index.add_line(number, at, &mut line)?;
                 if let (Some(row), Some(_)) = (index.rows.get_mut(rows), keep) {
                     let name = line.message.as_ref().and_then(|it| it.model.as_deref());
-                    let answered = shared(name, model.as_ref());
+                    let answered = interned(name, model.as_ref());
                     row.loaded = Some(loaded(row, &mut line, answered.clone(), reader.texts));
                     model = answered.or(model.take());
                 }
                 Ok(())
             });
-            if let Err(what) = taken {
+            if let Err(what) = added {
                 index.notes.push(Note { line: number, what });
             }
             Ok(true)
@@ -168,10 +168,10 @@ impl Stretch for Index {
         let Some(boundary) = self.boundary() else { return false };
         let Some(compact) = &self.rows[boundary].compact else { return false };
         let by_uuid: HashMap<&str, &Row> = self.rows.iter().map(|it| (&*it.uuid, it)).collect();
-        let there = |uuid: &str| by_uuid.contains_key(uuid);
-        let hangs = |row: &Row| row.parent.as_deref().is_none_or(there);
+        let is_known = |uuid: &str| by_uuid.contains_key(uuid);
+        let has_parent = |row: &Row| row.parent.as_deref().is_none_or(is_known);
         let preserved = match (&compact.kept, &compact.segment) {
-            (Some(kept), _) => there(&kept.anchor_uuid) && kept.uuids.iter().all(|it| there(it)),
+            (Some(kept), _) => is_known(&kept.anchor_uuid) && kept.uuids.iter().all(|it| is_known(it)),
             (None, Some(segment)) => {
                 let mut at = by_uuid.get(segment.tail_uuid.as_str());
                 let mut steps = 0;
@@ -181,20 +181,20 @@ impl Stretch for Index {
                     at = row.parent.as_deref().and_then(|it| by_uuid.get(it));
                     steps += 1;
                 }
-                at.is_some() && there(&segment.anchor_uuid)
+                at.is_some() && is_known(&segment.anchor_uuid)
             }
             (None, None) => true,
         };
         let pointed = match &self.pointer {
-            Some((leaf, before, _)) if boundary < *before => there(leaf),
+            Some((leaf, before, _)) if boundary < *before => is_known(leaf),
             Some(_) | None => true,
         };
-        let behind = || self.rows[boundary..].iter().filter(|it| !it.sidechain);
+        let since_boundary = || self.rows[boundary..].iter().filter(|it| !it.sidechain);
         preserved
             && pointed
             && self.session.is_some()
-            && behind().all(hangs)
-            && behind().any(|it| it.at.is_some())
+            && since_boundary().all(has_parent)
+            && since_boundary().any(|it| it.at.is_some())
     }
 
     fn joined(parts: Vec<Self>) -> Self {
@@ -215,8 +215,8 @@ impl Stretch for Index {
             }));
             all.session = part.session.or(all.session);
             if let Some((from, to)) = part.times {
-                all.time(from);
-                all.time(to);
+                all.widen_times(from);
+                all.widen_times(to);
             }
             all.is_claude_code |= part.is_claude_code;
             if let Some((leaf, before, line)) = part.pointer {
@@ -262,7 +262,7 @@ fn broken(bytes: &[u8]) -> String {
 }
 
 /// Interns a string: `known` if it is equal.
-fn shared(new: Option<&str>, known: Option<&Arc<str>>) -> Option<Arc<str>> {
+fn interned(new: Option<&str>, known: Option<&Arc<str>>) -> Option<Arc<str>> {
     let new = new?;
     Some(known.filter(|it| ***it == *new).map_or_else(|| new.into(), Arc::clone))
 }

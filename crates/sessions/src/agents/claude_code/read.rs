@@ -70,7 +70,7 @@ fn session(source: &dyn Source, keep: &Keep, mut index: Index) -> Result<Session
     let past = past(source, &index)?;
     drop(index.rows);
     let mut assembly = Assembly::new(items.len());
-    items.into_iter().for_each(|it| assembly.take(it));
+    items.into_iter().for_each(|it| assembly.add(it));
     let Assembled { messages, origins, summaries } = assembly.done();
     let shell_dirs =
         if shell_dir_changes.is_empty() { Vec::new() } else { shell_dirs(&shell_dir_changes, &origins) };
@@ -137,7 +137,7 @@ fn is_uuid(text: &str) -> bool {
 /// One per boundary, and one per summary without a boundary (version 1); each with the row of its summary.
 fn past(source: &dyn Source, index: &Index) -> Result<Vec<(Option<usize>, PastCompaction)>> {
     let mut out: Vec<(Option<usize>, PastCompaction)> = Vec::new();
-    let mut waits = false;
+    let mut lacks_summary = false;
     for (at, row) in index.rows.iter().enumerate() {
         match row.kind {
             RowKind::Boundary => {
@@ -149,13 +149,13 @@ fn past(source: &dyn Source, index: &Index) -> Result<Vec<(Option<usize>, PastCo
                     ..PastCompaction::default()
                 };
                 out.push((None, past));
-                waits = true;
+                lacks_summary = true;
             }
             RowKind::User { summary: true, .. } => {
-                if !waits {
+                if !lacks_summary {
                     out.push(Default::default());
                 }
-                waits = false;
+                lacks_summary = false;
                 let item = load(source, &index.records, row, WHOLE)?.ok().and_then(|it| it.item);
                 if let (Some((of, past)), Some(RowItem { kind: ItemKind::Summary, parts })) =
                     (out.last_mut(), item.map(|it| *it))

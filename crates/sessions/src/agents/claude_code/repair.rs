@@ -14,8 +14,8 @@ use crate::parse::raw::{Fields, list, quoted, text};
 use crate::repair::media::{ANTHROPIC, Attachment, AttachmentBudget};
 use crate::repair::pairs::{Pairs, ResultIs};
 use crate::repair::{
-    At, Damage, EMPTY, Findings, LOST_TOOL, NO_RESULT, hash, is_spoilt, object_of, orphan_text, plain_name,
-    plain_text, whole_line,
+    Damage, EMPTY, Findings, LOST_TOOL, NO_RESULT, RecordText, hash, is_spoilt, object_of, orphan_text,
+    plain_name, plain_text, whole_line,
 };
 use crate::wire::is_plain;
 use crate::{Source, derive};
@@ -80,7 +80,7 @@ pub(super) fn chain(source: &dyn Source, found: &mut Findings<'_>) -> Result<()>
         let Some(old) = Fields::of(&whole) else { continue };
         for (key, new) in fields {
             if let Some((_, raw)) = old.iter().filter(|it| it.0 == key).last() {
-                found.replace(At { record, whole: &whole }.range(raw), new);
+                found.replace(RecordText { record, text: &whole }.range(raw), new);
             }
         }
     }
@@ -186,7 +186,7 @@ struct LiveRow<'a> {
     row: &'a Row,
     /// Index in the path.
     place: usize,
-    at: At<'a>,
+    at: RecordText<'a>,
 }
 
 /// Checks that calls and results are paired, and that the API refuses no block of a live row.
@@ -220,7 +220,7 @@ pub(super) fn rows(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> 
             RowKind::Assistant { .. } | RowKind::Attachment | RowKind::Boundary | RowKind::Link => continue,
         }
         let whole = source.text(record.range())?;
-        rows.look(&LiveRow { row, place, at: At { record, whole: &whole } });
+        rows.look(&LiveRow { row, place, at: RecordText { record, text: &whole } });
     }
     let RowRepair { found, mut pairs, attachments, unlinked, .. } = rows;
     let gone: HashSet<usize> = unlinked.into_iter().map(|it| live[it]).collect();
@@ -243,7 +243,7 @@ pub(super) fn rows(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> 
     for (last, results) in batches {
         answered(source, &index, &live[last..], &results, found)?;
     }
-    attachments.done(found);
+    attachments.archive_excess(found);
     Ok(())
 }
 
@@ -273,7 +273,7 @@ fn unlink(source: &dyn Source, index: &Index, gone: &HashSet<usize>, found: &mut
         let whole = source.text(record.range())?;
         if let Some(fields) = Fields::of(&whole) {
             let new = parent.map_or_else(|| "null".to_owned(), |it| quoted(&it));
-            found.set(&At { record, whole: &whole }, &fields, "parentUuid", new);
+            found.set(&RecordText { record, text: &whole }, &fields, "parentUuid", new);
         }
     }
     Ok(())
@@ -311,7 +311,7 @@ fn answered(
     let record = index.records[next.record as usize];
     let whole = source.text(record.range())?;
     if let Some(fields) = Fields::of(&whole) {
-        found.set(&At { record, whole: &whole }, &fields, "parentUuid", uuid);
+        found.set(&RecordText { record, text: &whole }, &fields, "parentUuid", uuid);
     }
     Ok(())
 }
@@ -319,7 +319,7 @@ fn answered(
 impl RowRepair<'_, '_> {
     fn look(&mut self, live: &LiveRow<'_>) {
         let at = &live.at;
-        let Some(fields) = Fields::of(at.whole) else { return };
+        let Some(fields) = Fields::of(at.text) else { return };
         let Some(message) = fields.object("message") else { return };
         let Some(content) = message.get("content") else { return };
         let assistant = matches!(live.row.kind, RowKind::Assistant { .. });
@@ -396,7 +396,7 @@ impl RowRepair<'_, '_> {
         }
     }
 
-    fn result(&mut self, at: &At<'_>, raw: &str, block: &Fields) -> Outcome {
+    fn result(&mut self, at: &RecordText<'_>, raw: &str, block: &Fields) -> Outcome {
         let id = block.text("tool_use_id").unwrap_or_default();
         let content = block.get("content").unwrap_or("\"\"");
         match self.pairs.result(&id, content) {
@@ -443,7 +443,14 @@ impl RowRepair<'_, '_> {
 
     /// A result without a call of its own: a call is added, or, where none is allowed, the result becomes a
     /// text.
-    fn orphan(&mut self, at: &At<'_>, raw: &str, block: &Fields, damage: Damage, id: String) -> Outcome {
+    fn orphan(
+        &mut self,
+        at: &RecordText<'_>,
+        raw: &str,
+        block: &Fields,
+        damage: Damage,
+        id: String,
+    ) -> Outcome {
         self.found.note(damage, at.record.at, id.clone());
         let Some(end) = self.reply_end else {
             let text = orphan_text(&plain_text(block.get("content").unwrap_or("\"\"")));
@@ -458,13 +465,13 @@ impl RowRepair<'_, '_> {
         Outcome::Stays
     }
 
-    fn attachment(&mut self, at: &At<'_>, raw: &str, block: &Fields) {
+    fn attachment(&mut self, at: &RecordText<'_>, raw: &str, block: &Fields) {
         let Some(source) = block.object("source") else { return };
         if source.text("type").as_deref() != Some("base64") {
             return;
         }
         let field = |key| source.get(key).unwrap_or_default().trim_matches('"');
-        let attachment = Attachment { whole: raw, types: &[field("media_type")], data: field("data") };
+        let attachment = Attachment { raw, types: &[field("media_type")], data: field("data") };
         let note = |text: &str| json!({ "type": "text", "text": text }).to_string();
         if let Some(note) = self.attachments.judge(at, &attachment, &ANTHROPIC, note, self.found) {
             self.found.replace(at.range(raw), note);

@@ -138,7 +138,7 @@ impl Reader<'_> {
                 Some(false) | None => Ok(RolloutEntry::Nothing),
             },
             "token_usage_record" => {
-                let report = count(it.raw()?, "usage", "thread_token_usage");
+                let report = usage_report(it.raw()?, "usage", "thread_token_usage");
                 Ok(report.and_then(|it| it.0).map_or(RolloutEntry::Nothing, RolloutEntry::UsageRecord))
             }
             _ => it.pass().map(|()| Ok(RolloutEntry::Nothing))?,
@@ -200,14 +200,14 @@ fn compacted(it: &mut Cursor<'_>) -> Option<RolloutEntry> {
 /// The entry of an event, and the window if it states one.
 fn event(it: &mut Cursor<'_>) -> Option<(RolloutEntry, Option<u64>)> {
     let (mut tag, mut turn, mut window, mut turns) = (None, None, None, None);
-    let (mut counted, mut is_users) = (None, false);
+    let (mut reported, mut is_users) = (None, false);
     it.object(|it, name| {
         match name {
             "type" => tag = it.optional_string()?,
             "turn_id" => turn = it.optional_string()?,
             "model_context_window" => window = it.optional_number()?,
             "num_turns" => turns = it.optional_number()?,
-            "info" => counted = count(it.raw()?, "last_token_usage", "total_token_usage"),
+            "info" => reported = usage_report(it.raw()?, "last_token_usage", "total_token_usage"),
             "item" => {
                 let tag = it.member("type", Cursor::optional_string)?.flatten();
                 is_users = tag.as_deref() == Some("UserMessage");
@@ -223,7 +223,7 @@ fn event(it: &mut Cursor<'_>) -> Option<(RolloutEntry, Option<u64>)> {
         "thread_rolled_back" => RolloutEntry::RolledBack(turns.unwrap_or(0)),
         "user_message" => RolloutEntry::UserMessage,
         "item_completed" if is_users => RolloutEntry::UserItem,
-        "token_count" => match counted {
+        "token_count" => match reported {
             Some((report, of_count)) => {
                 window = of_count.or(window);
                 RolloutEntry::TokenCountEvent(report)
@@ -236,7 +236,7 @@ fn event(it: &mut Cursor<'_>) -> Option<(RolloutEntry, Option<u64>)> {
 }
 
 /// The token usage of the last request and of all so far, in the fields with these names; and the window.
-fn count(raw: &str, last: &str, so_far: &str) -> Option<(Option<Box<Report>>, Option<u64>)> {
+fn usage_report(raw: &str, last: &str, so_far: &str) -> Option<(Option<Box<Report>>, Option<u64>)> {
     let fields = Fields::of(raw)?;
     let report = fields.object(last).map(|it| Box::new(report(&it, fields.object(so_far).as_ref())));
     Some((report, fields.number("model_context_window")))

@@ -64,11 +64,11 @@ impl Rollout {
             items = self.base(source, keep, base as u32)?.into_iter().map(Box::new).collect();
             start = base + 1;
         }
-        let begun = |items: &[Box<Live>]| -> Vec<usize> {
+        let turn_starts = |items: &[Box<Live>]| -> Vec<usize> {
             items.iter().enumerate().filter(|(_, it)| it.starts_turn).map(|(at, _)| at).collect()
         };
         // Where turns begin in `items`.
-        let mut starts = begun(&items);
+        let mut starts = turn_starts(&items);
         // The reported usage covers all messages before this index.
         let mut reported = items.len();
         let mut last_report = None;
@@ -91,7 +91,7 @@ impl Rollout {
                 }
                 RolloutEntry::Compacted { message, .. } if !cancelled.contains(&number) => {
                     items = legacy(items, message, number as u32);
-                    starts = begun(&items);
+                    starts = turn_starts(&items);
                     reported = items.len();
                 }
                 RolloutEntry::RolledBack(turns) => {
@@ -255,8 +255,8 @@ impl Rollout {
             if message.role == Role::User && summary.is_some() && summary == Some(message.plain()) {
                 message.kind = Kind::Summary;
             }
-            let noted = kinds.as_ref().and_then(|it| it.text(&index.to_string()));
-            if let Some(kind) = noted.and_then(|it| Kind::find(&it)) {
+            let recorded = kinds.as_ref().and_then(|it| it.text(&index.to_string()));
+            if let Some(kind) = recorded.and_then(|it| Kind::find(&it)) {
                 message.kind = kind;
             }
             message.parts.iter_mut().for_each(|it| apply_keep(it, keep, record_at));
@@ -378,37 +378,37 @@ fn paired(items: Vec<Box<Live>>) -> Vec<Box<Live>> {
         }
     }
     // Outputs to drop, and calls to answer.
-    let odd = |at: usize, live: &Live| match &live.pair {
+    let unpaired = |at: usize, live: &Live| match &live.pair {
         Pair::Output(family, id) => !calls.contains_key(&(*family, &**id)),
         Pair::Call(Family::Function | Family::Custom, id) => !outputs.contains(&**id) && at < last_message,
         Pair::Call(Family::Search, _) | Pair::None => false,
     };
-    let odd: HashSet<usize> =
-        items.iter().enumerate().filter(|(at, it)| odd(*at, it)).map(|it| it.0).collect();
-    let early = |at: usize, live: &Live| match &live.pair {
+    let unpaired: HashSet<usize> =
+        items.iter().enumerate().filter(|(at, it)| unpaired(*at, it)).map(|it| it.0).collect();
+    let misplaced = |at: usize, live: &Live| match &live.pair {
         Pair::Output(family, id) => calls.get(&(*family, &**id)).is_some_and(|call| *call > at),
         Pair::Call(..) | Pair::None => false,
     };
-    let early: HashSet<usize> =
-        items.iter().enumerate().filter(|(at, it)| early(*at, it)).map(|it| it.0).collect();
-    if odd.is_empty() && early.is_empty() {
+    let misplaced: HashSet<usize> =
+        items.iter().enumerate().filter(|(at, it)| misplaced(*at, it)).map(|it| it.0).collect();
+    if unpaired.is_empty() && misplaced.is_empty() {
         return items;
     }
-    let mut waiting: HashMap<Box<str>, Vec<Box<Live>>> = HashMap::default();
+    let mut moved: HashMap<Box<str>, Vec<Box<Live>>> = HashMap::default();
     let mut out = Vec::with_capacity(items.len());
     for (at, live) in items.into_iter().enumerate() {
         if let Pair::Output(_, id) = &live.pair
-            && early.contains(&at)
+            && misplaced.contains(&at)
         {
-            waiting.entry(id.as_ref().into()).or_default().push(live);
+            moved.entry(id.as_ref().into()).or_default().push(live);
             continue;
         }
         let answered = match &live.pair {
-            Pair::Call(_, id) => waiting.remove(&**id).unwrap_or_default(),
+            Pair::Call(_, id) => moved.remove(&**id).unwrap_or_default(),
             Pair::Output(..) | Pair::None => Vec::new(),
         };
         let answer = match &live.pair {
-            _ if !odd.contains(&at) => None,
+            _ if !unpaired.contains(&at) => None,
             Pair::Call(_, id) => {
                 let output = Output { failed: true, ..Output::new(id.clone(), "aborted") };
                 let message = Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)]);

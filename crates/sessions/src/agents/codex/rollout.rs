@@ -54,7 +54,7 @@ impl Rollout {
     }
 
     /// Indexes a line: its entry, or what is wrong with it. `at`: the line's number.
-    fn take(&mut self, line: RolloutLine, at: u64) -> Result<RolloutEntry, String> {
+    fn add_line(&mut self, line: RolloutLine, at: u64) -> Result<RolloutEntry, String> {
         let number = self.records.len() as u32;
         self.codex_lines += 1;
         self.max_ordinal = self.max_ordinal.max(line.ordinal);
@@ -97,7 +97,7 @@ impl Stretch for Rollout {
         let mut reader = Reader::new(keep, 0);
         rollout.lines = lines::each_line_in(source, range, |line, record, bytes| {
             reader.texts.at = record.at;
-            let entry = reader.line(bytes).and_then(|it| rollout.take(it, line)).unwrap_or_else(|what| {
+            let entry = reader.line(bytes).and_then(|it| rollout.add_line(it, line)).unwrap_or_else(|what| {
                 rollout.notes.push(Note { line, what });
                 RolloutEntry::Nothing
             });

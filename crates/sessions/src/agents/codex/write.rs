@@ -32,7 +32,7 @@ use serde_json::json;
 /// [`Input`](ErrorKind::Input) if a new thread is wanted of a rollout without `session_meta`.
 pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
     if session.format != Format::CODEX {
-        return Ok(fresh(session, after));
+        return Ok(foreign_thread(session, after));
     }
     let mut rollout = Rollout::of(source, WHOLE, Coverage::Whole)?;
     let replayed = rollout.replay(source, WHOLE, rollout.survivors())?;
@@ -123,7 +123,7 @@ impl CompactedRow {
         }
         let system = session.history.meta.system.as_ref().map_or(0, |it| it.size().bytes.div_ceil(4));
         row.tokens = system + row.history.iter().map(|it| it.len().div_ceil(4) as u64).sum::<u64>();
-        row.windows = windows(change, &row.message)?;
+        row.windows = window_fields(change, &row.message)?;
         Ok(row)
     }
 
@@ -207,7 +207,7 @@ fn copied(source: &dyn Source, live: &Live, new: &Message) -> Result<Option<Stri
     Ok(Some(fields.with(&changes)))
 }
 
-fn windows(change: &Change<'_>, summary: &str) -> Result<String> {
+fn window_fields(change: &Change<'_>, summary: &str) -> Result<String> {
     let Change { source, session, rollout, ms, .. } = *change;
     let payload = |number: Option<u32>| number.map_or(Ok(String::new()), |it| rollout.text(source, it));
     let (last, first) = (payload(rollout.last_compacted)?, payload(rollout.session_meta)?);
@@ -253,9 +253,9 @@ fn lines(change: &Change<'_>, compaction: &CompactedRow, mut ordinal: Option<u64
     if let Some(number) = rollout.token_count {
         let text = rollout.text(source, number)?;
         if let Some(payload) = Fields::of(&text).and_then(|it| it.object("payload"))
-            && let Some(counted) = counted(&payload, compaction.tokens)
+            && let Some(payload) = token_count_payload(&payload, compaction.tokens)
         {
-            line("event_msg", &counted);
+            line("event_msg", &payload);
         }
     }
     Ok(out)
@@ -268,7 +268,7 @@ fn line(ms: i64, ordinal: Option<u64>, tag: &str, payload: &str) -> String {
 }
 
 /// A `token_count` as after Codex's own compaction: nothing was sent yet, and the context has `tokens`.
-fn counted(payload: &Fields, tokens: u64) -> Option<String> {
+fn token_count_payload(payload: &Fields, tokens: u64) -> Option<String> {
     let info = payload.object("info")?;
     let last = info.object("last_token_usage")?;
     let zeros: Vec<String> = last
@@ -282,7 +282,7 @@ fn counted(payload: &Fields, tokens: u64) -> Option<String> {
 
 /// A new thread for the history of another agent: a `session_meta`, and a compaction that carries the history
 /// without what only another API understands.
-fn fresh(session: &Session, after: &History) -> Written {
+fn foreign_thread(session: &Session, after: &History) -> Written {
     let meta = &after.meta;
     let ms = meta.times.map_or(0, |(_, last)| last + 1);
     let first_prompt = after.messages().iter().find(|it| it.is_prompt()).map(Message::plain);

@@ -40,7 +40,7 @@ pub(crate) static ROW: FormatRow = FormatRow {
     scan: Some(scan),
     write: Some(write),
     requests: Some(requests),
-    repair: &[repair::whole, repair::journal, repair::records],
+    repair: &[repair::lines_or_document, repair::journal, repair::records],
 };
 
 /// Whether the source is certainly a session of Gemini CLI: a line with `sessionId` and `projectHash`, as

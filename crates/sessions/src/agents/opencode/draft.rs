@@ -16,7 +16,7 @@ use history::{Call, History, Kind, Message, Output, Part, Role};
 pub(super) fn append(export: &Export<'_>, session: &Session, after: &History) -> Result<Written> {
     let refuse =
         |why: &str| Error::new(ErrorKind::Refused, format!("appending to an OpenCode session: {why}"));
-    if !export.whole {
+    if !export.is_complete {
         return Err(refuse("the export is cut off; export it again"));
     }
     let Some(last) = export.entries.last() else {
@@ -263,11 +263,11 @@ impl<'a> SessionDraft<'a> {
             from && message.role == live.message.role && message.parts == live.message.parts
         });
         let first = kept.first()?.record;
-        let apart =
+        let is_contiguous =
             self.live[..start].iter().all(|it| it.record < first) && kept.iter().all(|it| it.record >= first);
         let reported = kept.iter().rfind(|it| it.message.role == Role::Assistant);
         let reported = reported.and_then(|it| usage(&export.entries[it.record].info["tokens"]));
-        if !same || !apart || reported.is_some() {
+        if !same || !is_contiguous || reported.is_some() {
             return None;
         }
         export.entries[first].info["id"].as_str().filter(|it| !it.is_empty()).map(str::to_owned)
@@ -283,9 +283,9 @@ impl<'a> SessionDraft<'a> {
         let mut at = 0;
         for group in messages.chunk_by(goes_on).collect::<Vec<_>>() {
             let record = self.record(&group[0]);
-            match record.and_then(|it| self.copied(it, group)) {
+            match record.and_then(|it| self.copy(it, group)) {
                 Some((info, parts)) => self.push(info, parts),
-                None => self.made(record, at, group, &answers),
+                None => self.add_new(record, at, group, &answers),
             }
             at += group.len();
         }
@@ -301,7 +301,7 @@ impl<'a> SessionDraft<'a> {
     }
 
     /// A copy of an element with the kept parts, changed as they were; none if they changed in another way.
-    fn copied(&self, record: usize, group: &[Message]) -> Option<(Value, Vec<Value>)> {
+    fn copy(&self, record: usize, group: &[Message]) -> Option<(Value, Vec<Value>)> {
         let mut wanted: BTreeMap<usize, Change<'_>> = BTreeMap::new();
         let mut ids: BTreeMap<usize, &str> = BTreeMap::new();
         for message in group {
@@ -348,7 +348,7 @@ impl<'a> SessionDraft<'a> {
 
     /// Adds an element of our own: a user message, or a reply with the outputs of its calls, wherever they
     /// are in the messages after it. `at`: the index of the first message of `group`.
-    fn made(&mut self, record: Option<usize>, at: usize, group: &[Message], answers: &Answers<'_>) {
+    fn add_new(&mut self, record: Option<usize>, at: usize, group: &[Message], answers: &Answers<'_>) {
         let Some(first) = group.first() else { return };
         let mut parts = Vec::new();
         for (number, message) in (at..).zip(group) {

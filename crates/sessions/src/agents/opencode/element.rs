@@ -266,9 +266,9 @@ pub(crate) fn usage(tokens: &Value) -> Option<Usage> {
 
 /// Whether OpenCode accepts it as a complete summary.
 pub(super) fn is_completed(info: &Value) -> bool {
-    let there = |it: &Value| !matches!(it, Value::Null | Value::Bool(false));
+    let is_truthy = |it: &Value| !matches!(it, Value::Null | Value::Bool(false));
     info["role"] == "assistant"
         && info["summary"] == true
         && info["finish"].as_str().is_some_and(|it| !it.is_empty())
-        && !there(&info["error"])
+        && !is_truthy(&info["error"])
 }

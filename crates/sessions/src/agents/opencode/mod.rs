@@ -135,8 +135,8 @@ fn request(element: &Value, out: &mut Collector) {
                 .filter(|it| it["type"] == "step-finish")
                 .filter_map(|it| usage(&it["tokens"]))
                 .collect();
-            let whole = usage(&info["tokens"]).filter(|_| steps.is_empty());
-            steps.into_iter().chain(whole).for_each(|it| out.response("", done, it, false));
+            let total = usage(&info["tokens"]).filter(|_| steps.is_empty());
+            steps.into_iter().chain(total).for_each(|it| out.response("", done, it, false));
         }
         _ => {}
     }

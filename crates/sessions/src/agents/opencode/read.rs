@@ -23,7 +23,7 @@ pub(super) struct Export<'a> {
     pub info: Value,
     pub entries: Vec<ExportEntry>,
     /// Whether the end is there: nothing is cut off.
-    pub whole: bool,
+    pub is_complete: bool,
     pub notes: Vec<Note>,
     /// Indices in `entries` by message id.
     places: HashMap<String, usize>,
@@ -76,12 +76,12 @@ impl<'a> Export<'a> {
             });
             entries.push(ExportEntry { span, info, compaction });
         }
-        if !found.whole {
+        if !found.is_complete {
             notes.push(note(entries.len(), "the document ends before it is closed; what is whole was read"));
         }
         let ids = entries.iter().enumerate().rev();
         let places = ids.filter_map(|(at, it)| Some((it.info["id"].as_str()?.to_owned(), at))).collect();
-        Ok(Self { text, info, entries, whole: found.whole, notes, places })
+        Ok(Self { text, info, entries, is_complete: found.is_complete, notes, places })
     }
 
     /// The whole element, parsed.
