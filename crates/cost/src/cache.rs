@@ -87,14 +87,10 @@ impl Cached {
         Self { tokens, base, phase: usage.cache_read % rule.step.max(1), hour, at }
     }
 
-    /// For how many milliseconds after its last use it is warm.
-    pub fn lifetime_ms(&self, rule: &Rule) -> i64 {
-        1_000 * i64::from(if self.hour { rule.hour_seconds } else { rule.seconds })
-    }
-
     /// Milliseconds since 1970 until which it is warm, if the time of its last use is known.
     pub fn warm_until(&self, rule: &Rule) -> Option<i64> {
-        self.at.map(|it| it.saturating_add(self.lifetime_ms(rule)))
+        let lifetime = i64::from(if self.hour { rule.hour_seconds } else { rule.seconds });
+        self.at.map(|it| it.saturating_add(1_000 * lifetime))
     }
 
     /// Whether it is warm at this time. If the time is unknown, or before the last use, it is assumed to be.

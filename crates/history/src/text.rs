@@ -1,6 +1,6 @@
 //! A text that knows its size, and caches its measurements.
 
-use std::ops::{Add, AddAssign, Range};
+use std::ops::{Add, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -121,12 +121,6 @@ impl Add for TextSize {
             utf16: self.utf16 + other.utf16,
             escapes: self.escapes + other.escapes,
         }
-    }
-}
-
-impl AddAssign for TextSize {
-    fn add_assign(&mut self, other: Self) {
-        *self = *self + other;
     }
 }
 

@@ -355,7 +355,9 @@ impl TokenCounter {
 
     fn plain(&self, text: &Text) -> f64 {
         match self.basis {
-            Basis::Shape => super::shape_of(text) as f64 / 1000.0 * self.rates.text,
+            Basis::Shape => {
+                text.measured(Measure::Shape, shape::thousandths) as f64 / 1000.0 * self.rates.text
+            }
             Basis::Calibrated | Basis::Encoding(_) | Basis::Heuristic(_) => {
                 exact_of(Encoding::O200k, text) as f64 * self.rates.text
             }

@@ -137,7 +137,7 @@ fn codex_frame(role: Role) -> u64 {
 
 fn codex_media(media: &Media) -> u64 {
     match media.kind {
-        MediaKind::Image if media.data.contains(':') => {
+        MediaKind::Image if media.is_url() => {
             len(r#"{"type":"input_image","image_url":""}"#) + media.data.len() as u64
         }
         MediaKind::Image => {
@@ -240,7 +240,7 @@ fn gemini_media_061(media: &Media) -> u64 {
 }
 
 fn gemini_inline(media: &Media) -> u64 {
-    let frame = if media.data.contains(':') {
+    let frame = if media.is_url() {
         r#"{"fileData":{"mimeType":"","fileUri":""}}"#
     } else {
         r#"{"inlineData":{"mimeType":"","data":""}}"#

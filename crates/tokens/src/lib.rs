@@ -24,17 +24,12 @@ use estimate::Heuristic;
 use exact::Encoding;
 use history::error::{Error, Result};
 use history::named;
-use history::{Measure, Text, TextSize};
+use history::{Text, TextSize};
 
 /// A text with its size and its measured shape, of which only the first words are kept if it is long: enough
 /// for every counter that needs no exact count.
 pub fn measured_stub(text: &str) -> Text {
     Text::stub(text, TextSize::of(text), shape::thousandths(text))
-}
-
-/// Thousandths of a token by the text's shape; cached in the text.
-fn shape_of(text: &Text) -> u64 {
-    text.measured(Measure::Shape, shape::thousandths)
 }
 
 named! {

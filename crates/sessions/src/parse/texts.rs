@@ -7,7 +7,7 @@ use crate::parse::cursor::DecodeBuffer;
 use history::{Part, Text};
 
 /// How the texts of a record are replaced.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub struct Texts<'k> {
     /// Without it, all texts become empty.
     pub keep: Option<&'k Keep<'k>>,

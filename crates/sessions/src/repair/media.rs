@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::{Damage, Findings, RecordText};
+use super::{At, Damage, Findings};
 use crate::media::{image_size, image_type, is_base64, pdf_pages};
 
 /// What an API accepts.
@@ -118,7 +118,7 @@ impl AttachmentBudget {
     /// cannot stay.
     pub(crate) fn judge(
         &mut self,
-        at: &RecordText<'_>,
+        at: &At<'_>,
         it: &Attachment<'_>,
         limits: &Limits,
         note: impl Fn(&str) -> String,

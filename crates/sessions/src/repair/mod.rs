@@ -111,20 +111,14 @@ impl Findings<'_> {
     }
 
     /// Sets a field that the object has; a missing one stays missing.
-    pub(crate) fn set(
-        &mut self,
-        at: &RecordText<'_>,
-        object: &Fields<'_>,
-        key: &str,
-        new: impl Into<Vec<u8>>,
-    ) {
+    pub(crate) fn set(&mut self, at: &At<'_>, object: &Fields<'_>, key: &str, new: impl Into<Vec<u8>>) {
         if let Some(raw) = object.get(key) {
             self.replace(at.range(raw), new);
         }
     }
 
     /// Sets a field of the object with the JSON `raw`; a missing one is added first.
-    pub(crate) fn put(&mut self, at: &RecordText<'_>, raw: &str, object: &Fields<'_>, key: &str, new: &str) {
+    pub(crate) fn put(&mut self, at: &At<'_>, raw: &str, object: &Fields<'_>, key: &str, new: &str) {
         match object.iter().filter(|it| it.0 == key).last() {
             Some((_, old)) => self.replace(at.range(old), new),
             None => {
@@ -137,7 +131,7 @@ impl Findings<'_> {
     /// Removes elements from a list; if none is left, it gets `instead`.
     pub(crate) fn remove(
         &mut self,
-        at: &RecordText<'_>,
+        at: &At<'_>,
         elements: &[&str],
         gone: &BTreeSet<usize>,
         instead: impl Into<Vec<u8>>,
@@ -158,12 +152,12 @@ impl Findings<'_> {
 }
 
 /// A record with its text, to find the places of slices of that text.
-pub(crate) struct RecordText<'a> {
+pub(crate) struct At<'a> {
     pub(crate) record: Record,
     pub(crate) text: &'a str,
 }
 
-impl RecordText<'_> {
+impl At<'_> {
     /// The range of a slice of the text in the source.
     pub(crate) fn range(&self, part: &str) -> Range<u64> {
         let at = place(self.text, part).unwrap_or(0..0);

@@ -408,7 +408,7 @@ fn is_thought(part: &Part) -> bool {
 
 /// Whether the data is whole base64 or a URL, not a fragment.
 fn is_intact(media: &Media) -> bool {
-    media.data.contains(':') || is_base64(&media.data)
+    media.is_url() || is_base64(&media.data)
 }
 
 /// `[image image/png, 120 kB, left out]`: the replacement of an attachment.
@@ -421,7 +421,7 @@ fn stub(media: &Media) -> String {
         MediaKind::Other => "file",
     };
     let mime = if media.mime.is_empty() { String::new() } else { format!(" {}", media.mime) };
-    let size = if media.data.contains(':') {
+    let size = if media.is_url() {
         "by address".to_string()
     } else {
         format!("{} kB", (media.data.len() as u64 * 3 / 4).div_ceil(1000))

@@ -183,7 +183,7 @@ fn written(part: &Part) -> Option<String> {
 
 fn data(media: &Media) -> Value {
     let (mime, data) = (&*media.mime, &*media.data);
-    if data.contains(':') {
+    if media.is_url() {
         json!({ "fileData": { "mimeType": mime, "fileUri": data } })
     } else {
         json!({ "inlineData": { "mimeType": mime, "data": data } })

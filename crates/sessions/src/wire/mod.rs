@@ -451,7 +451,7 @@ fn is_on_the_web(media: &Media) -> bool {
 
 /// The URL of an attachment; data becomes a data URL.
 pub(crate) fn url_of(media: &Media) -> String {
-    if media.data.contains(':') { media.data.to_string() } else { data_url(media) }
+    if media.is_url() { media.data.to_string() } else { data_url(media) }
 }
 
 fn data_url(media: &Media) -> String {

@@ -107,6 +107,7 @@ impl RowContent<'_> {
     }
 }
 
+#[derive(Default)]
 pub(super) struct LineReader<'k> {
     /// Without a `keep`, only the places of rows in the tree are read.
     pub(super) texts: Texts<'k>,
@@ -138,12 +139,7 @@ struct Block<'a> {
 
 impl<'k> LineReader<'k> {
     pub(super) fn new(keep: Option<&'k Keep<'k>>, at: u64) -> Self {
-        Self {
-            texts: Texts { keep, at },
-            scratch: Scratch::default(),
-            joined: String::new(),
-            parts: Vec::new(),
-        }
+        Self { texts: Texts { keep, at }, ..Self::default() }
     }
 
     /// Reads a line, if it is an object that needs no mending.

@@ -14,8 +14,8 @@ use crate::parse::raw::{Fields, list, quoted, text};
 use crate::repair::media::{ANTHROPIC, Attachment, AttachmentBudget};
 use crate::repair::pairs::{Pairs, ResultIs};
 use crate::repair::{
-    Damage, EMPTY, Findings, LOST_TOOL, NO_RESULT, RecordText, hash, is_spoilt, object_of, orphan_text,
-    plain_name, plain_text, whole_line,
+    At, Damage, EMPTY, Findings, LOST_TOOL, NO_RESULT, hash, is_spoilt, object_of, orphan_text, plain_name,
+    plain_text, whole_line,
 };
 use crate::wire::is_plain;
 use crate::{Source, derive};
@@ -80,7 +80,7 @@ pub(super) fn chain(source: &dyn Source, found: &mut Findings<'_>) -> Result<()>
         let Some(old) = Fields::of(&whole) else { continue };
         for (key, new) in fields {
             if let Some((_, raw)) = old.iter().filter(|it| it.0 == key).last() {
-                found.replace(RecordText { record, text: &whole }.range(raw), new);
+                found.replace(At { record, text: &whole }.range(raw), new);
             }
         }
     }
@@ -186,7 +186,7 @@ struct LiveRow<'a> {
     row: &'a Row,
     /// Index in the path.
     place: usize,
-    at: RecordText<'a>,
+    at: At<'a>,
 }
 
 /// Checks that calls and results are paired, and that the API refuses no block of a live row.
@@ -220,7 +220,7 @@ pub(super) fn rows(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> 
             RowKind::Assistant { .. } | RowKind::Attachment | RowKind::Boundary | RowKind::Link => continue,
         }
         let whole = source.text(record.range())?;
-        rows.look(&LiveRow { row, place, at: RecordText { record, text: &whole } });
+        rows.look(&LiveRow { row, place, at: At { record, text: &whole } });
     }
     let RowRepair { found, mut pairs, attachments, unlinked, .. } = rows;
     let gone: HashSet<usize> = unlinked.into_iter().map(|it| live[it]).collect();
@@ -273,7 +273,7 @@ fn unlink(source: &dyn Source, index: &Index, gone: &HashSet<usize>, found: &mut
         let whole = source.text(record.range())?;
         if let Some(fields) = Fields::of(&whole) {
             let new = parent.map_or_else(|| "null".to_owned(), |it| quoted(&it));
-            found.set(&RecordText { record, text: &whole }, &fields, "parentUuid", new);
+            found.set(&At { record, text: &whole }, &fields, "parentUuid", new);
         }
     }
     Ok(())
@@ -311,7 +311,7 @@ fn answered(
     let record = index.records[next.record as usize];
     let whole = source.text(record.range())?;
     if let Some(fields) = Fields::of(&whole) {
-        found.set(&RecordText { record, text: &whole }, &fields, "parentUuid", uuid);
+        found.set(&At { record, text: &whole }, &fields, "parentUuid", uuid);
     }
     Ok(())
 }
@@ -396,7 +396,7 @@ impl RowRepair<'_, '_> {
         }
     }
 
-    fn result(&mut self, at: &RecordText<'_>, raw: &str, block: &Fields) -> Outcome {
+    fn result(&mut self, at: &At<'_>, raw: &str, block: &Fields) -> Outcome {
         let id = block.text("tool_use_id").unwrap_or_default();
         let content = block.get("content").unwrap_or("\"\"");
         match self.pairs.result(&id, content) {
@@ -443,14 +443,7 @@ impl RowRepair<'_, '_> {
 
     /// A result without a call of its own: a call is added, or, where none is allowed, the result becomes a
     /// text.
-    fn orphan(
-        &mut self,
-        at: &RecordText<'_>,
-        raw: &str,
-        block: &Fields,
-        damage: Damage,
-        id: String,
-    ) -> Outcome {
+    fn orphan(&mut self, at: &At<'_>, raw: &str, block: &Fields, damage: Damage, id: String) -> Outcome {
         self.found.note(damage, at.record.at, id.clone());
         let Some(end) = self.reply_end else {
             let text = orphan_text(&plain_text(block.get("content").unwrap_or("\"\"")));
@@ -465,7 +458,7 @@ impl RowRepair<'_, '_> {
         Outcome::Stays
     }
 
-    fn attachment(&mut self, at: &RecordText<'_>, raw: &str, block: &Fields) {
+    fn attachment(&mut self, at: &At<'_>, raw: &str, block: &Fields) {
         let Some(source) = block.object("source") else { return };
         if source.text("type").as_deref() != Some("base64") {
             return;

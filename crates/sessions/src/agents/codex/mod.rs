@@ -110,8 +110,8 @@ pub fn scan(source: &dyn Source, keep: &Keep) -> Result<Session> {
 }
 
 fn session(source: &dyn Source, rollout: Rollout, replayed: Replayed) -> Result<Session> {
-    let text = |number: Option<u32>| number.map_or(Ok(String::new()), |it| rollout.text(source, it));
-    let (first, last) = (text(rollout.session_meta)?, text(rollout.turn_context)?);
+    let first = rollout.text(source, rollout.session_meta)?;
+    let last = rollout.text(source, rollout.turn_context)?;
     let first = Fields::of(&first).and_then(|it| it.object("payload"));
     let last = Fields::of(&last).and_then(|it| it.object("payload"));
     let field = |at: &Option<Fields>, key: &str| at.as_ref().and_then(|it| it.text(key));

@@ -14,7 +14,7 @@ use crate::parse::raw::{Fields, list, quoted, text};
 use crate::repair::media::{Attachment, AttachmentBudget, OPENAI};
 use crate::repair::pairs::{Pairs, ResultIs};
 use crate::repair::{
-    Damage, EMPTY, Findings, RecordText, hash, is_spoilt, object_of, orphan_text, plain_name, whole_line,
+    At, Damage, EMPTY, Findings, hash, is_spoilt, object_of, orphan_text, plain_name, whole_line,
 };
 use crate::wire::is_plain;
 use history::error::Result;
@@ -108,7 +108,7 @@ pub(super) fn repetitions(source: &dyn Source, found: &mut Findings<'_>) -> Resu
             if let Some(history) =
                 fields.as_ref().filter(|_| kind == "compacted").and_then(|it| it.get("replacement_history"))
             {
-                histories.push(RecordText { record, text: &whole }.range(history));
+                histories.push(At { record, text: &whole }.range(history));
                 close(&mut run, found);
             }
             let again = !others.insert(hash(format!("{kind}{payload}").as_bytes()));
@@ -183,12 +183,12 @@ pub(super) fn items(source: &dyn Source, found: &mut Findings<'_>) -> Result<()>
         let whole = json::mend(bytes);
         match parsed(&whole) {
             Some((kind, payload, _)) if kind == "response_item" => {
-                items.item(&RecordText { record, text: &whole }, payload, true)?;
+                items.item(&At { record, text: &whole }, payload, true)?;
             }
             Some((kind, payload, _)) if kind == "compacted" => {
                 let history = Fields::of(payload).and_then(|it| it.list("replacement_history"));
                 for it in history.unwrap_or_default() {
-                    items.item(&RecordText { record, text: &whole }, it, false)?;
+                    items.item(&At { record, text: &whole }, it, false)?;
                 }
             }
             _ => {}
@@ -211,7 +211,7 @@ struct ItemRepair<'a, 'f> {
 
 impl ItemRepair<'_, '_> {
     /// `alone`: whether the item is a line of its own.
-    fn item(&mut self, at: &RecordText<'_>, raw: &str, alone: bool) -> Result<()> {
+    fn item(&mut self, at: &At<'_>, raw: &str, alone: bool) -> Result<()> {
         let Some(fields) = Fields::of(raw) else { return Ok(()) };
         let kind = fields.text("type").unwrap_or_default();
         match &*kind {
@@ -229,7 +229,7 @@ impl ItemRepair<'_, '_> {
         Ok(())
     }
 
-    fn call(&mut self, at: &RecordText<'_>, kind: &str, fields: &Fields) {
+    fn call(&mut self, at: &At<'_>, kind: &str, fields: &Fields) {
         let (id, tool) =
             (fields.text("call_id").unwrap_or_default(), fields.text("name").unwrap_or_default());
         let is_id = |it: &str| !it.is_empty() && it.chars().count() <= 64;
@@ -254,7 +254,7 @@ impl ItemRepair<'_, '_> {
     }
 
     /// Repairs an output; true if it must be removed.
-    fn output(&mut self, at: &RecordText<'_>, raw: &str, fields: &Fields) -> bool {
+    fn output(&mut self, at: &At<'_>, raw: &str, fields: &Fields) -> bool {
         let id = fields.text("call_id").unwrap_or_default();
         let output = fields.get("output").unwrap_or("\"\"");
         let to_text = |it: &mut Self, damage: Damage| {
@@ -283,7 +283,7 @@ impl ItemRepair<'_, '_> {
         false
     }
 
-    fn parts(&mut self, at: &RecordText<'_>, content: Option<&str>) {
+    fn parts(&mut self, at: &At<'_>, content: Option<&str>) {
         let parts = content.and_then(list).unwrap_or_default();
         let mut gone = BTreeSet::new();
         for (number, raw) in parts.iter().enumerate() {

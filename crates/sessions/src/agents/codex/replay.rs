@@ -377,20 +377,19 @@ fn paired(items: Vec<Box<Live>>) -> Vec<Box<Live>> {
             Pair::None => last_message = at,
         }
     }
+    let places = |is: &dyn Fn(usize, &Live) -> bool| -> HashSet<usize> {
+        items.iter().enumerate().filter(|(at, it)| is(*at, it)).map(|it| it.0).collect()
+    };
     // Outputs to drop, and calls to answer.
-    let unpaired = |at: usize, live: &Live| match &live.pair {
+    let unpaired = places(&|at, live| match &live.pair {
         Pair::Output(family, id) => !calls.contains_key(&(*family, &**id)),
         Pair::Call(Family::Function | Family::Custom, id) => !outputs.contains(&**id) && at < last_message,
         Pair::Call(Family::Search, _) | Pair::None => false,
-    };
-    let unpaired: HashSet<usize> =
-        items.iter().enumerate().filter(|(at, it)| unpaired(*at, it)).map(|it| it.0).collect();
-    let misplaced = |at: usize, live: &Live| match &live.pair {
+    });
+    let misplaced = places(&|at, live| match &live.pair {
         Pair::Output(family, id) => calls.get(&(*family, &**id)).is_some_and(|call| *call > at),
         Pair::Call(..) | Pair::None => false,
-    };
-    let misplaced: HashSet<usize> =
-        items.iter().enumerate().filter(|(at, it)| misplaced(*at, it)).map(|it| it.0).collect();
+    });
     if unpaired.is_empty() && misplaced.is_empty() {
         return items;
     }

@@ -85,9 +85,10 @@ impl Rollout {
         Ok(entry)
     }
 
-    /// The text of a record, mended; offsets in it are offsets in the source.
-    pub(super) fn text(&self, source: &dyn Source, number: u32) -> Result<String> {
-        self.records.get(number as usize).map_or(Ok(String::new()), |it| source.text(it.range()))
+    /// The text of a record, mended; offsets in it are offsets in the source. Without a record it is empty.
+    pub(super) fn text(&self, source: &dyn Source, number: impl Into<Option<u32>>) -> Result<String> {
+        let record = number.into().and_then(|it| self.records.get(it as usize));
+        record.map_or(Ok(String::new()), |it| source.text(it.range()))
     }
 }
 

@@ -209,8 +209,8 @@ fn copied(source: &dyn Source, live: &Live, new: &Message) -> Result<Option<Stri
 
 fn window_fields(change: &Change<'_>, summary: &str) -> Result<String> {
     let Change { source, session, rollout, ms, .. } = *change;
-    let payload = |number: Option<u32>| number.map_or(Ok(String::new()), |it| rollout.text(source, it));
-    let (last, first) = (payload(rollout.last_compacted)?, payload(rollout.session_meta)?);
+    let last = rollout.text(source, rollout.last_compacted)?;
+    let first = rollout.text(source, rollout.session_meta)?;
     let last = Fields::of(&last).and_then(|it| it.object("payload"));
     let first = Fields::of(&first).and_then(|it| it.object("payload"));
     // Up to 0.141 the number was in `window_id`.
@@ -240,7 +240,6 @@ fn lines(change: &Change<'_>, compaction: &CompactedRow, mut ordinal: Option<u64
     };
     line("compacted", &compaction.payload());
     for (tag, number) in [("world_state", rollout.world_state), ("turn_context", rollout.turn_context)] {
-        let Some(number) = number else { continue };
         let text = rollout.text(source, number)?;
         let Some(payload) = Fields::of(&text).and_then(|it| it.object("payload")) else { continue };
         // With the id of an older turn (`/compact` writes no turn context of its own) Codex would take all
@@ -250,13 +249,11 @@ fn lines(change: &Change<'_>, compaction: &CompactedRow, mut ordinal: Option<u64
         let id = payload.get("turn_id").filter(|_| fits);
         line(tag, &payload.with(&[("turn_id", id)]));
     }
-    if let Some(number) = rollout.token_count {
-        let text = rollout.text(source, number)?;
-        if let Some(payload) = Fields::of(&text).and_then(|it| it.object("payload"))
-            && let Some(payload) = token_count_payload(&payload, compaction.tokens)
-        {
-            line("event_msg", &payload);
-        }
+    let text = rollout.text(source, rollout.token_count)?;
+    if let Some(payload) = Fields::of(&text).and_then(|it| it.object("payload"))
+        && let Some(payload) = token_count_payload(&payload, compaction.tokens)
+    {
+        line("event_msg", &payload);
     }
     Ok(out)
 }
@@ -327,7 +324,7 @@ fn thread(ms: i64, id: String, text: String, warnings: Vec<String>) -> Written {
 
 fn new_thread(change: &Change<'_>) -> Result<Written> {
     let Change { source, session, rollout, ms, .. } = *change;
-    let first = rollout.session_meta.map_or(Ok(String::new()), |it| rollout.text(source, it))?;
+    let first = rollout.text(source, rollout.session_meta)?;
     let Some(first) = Fields::of(&first) else {
         let what = "while starting a new Codex thread: expected a session_meta line to copy, found none; \
             append instead";
@@ -356,21 +353,19 @@ fn new_thread(change: &Change<'_>) -> Result<Written> {
     let next = rollout.paginated_from().map(|_| 1);
     let mut text = format!("{first}\n{}", lines(change, &compaction, next)?);
     // The list of sessions shows a thread by its first user message.
-    if let Some(number) = rollout.first_prompt {
-        let line = rollout.text(source, number)?;
-        if let Some(line) = Fields::of(&line)
-            && let Some(payload) = line.object("payload")
-        {
-            let thread = payload.get("thread_id").map(|_| quoted_id.as_str());
-            let payload = payload.with(&[("thread_id", thread)]);
-            let ordinal = next.map(|_| text.lines().count().to_string());
-            text.push_str(&line.with(&[
-                ("timestamp", Some(at.as_str())),
-                ("ordinal", ordinal.as_deref()),
-                ("payload", Some(&payload)),
-            ]));
-            text.push('\n');
-        }
+    let line = rollout.text(source, rollout.first_prompt)?;
+    if let Some(line) = Fields::of(&line)
+        && let Some(payload) = line.object("payload")
+    {
+        let thread = payload.get("thread_id").map(|_| quoted_id.as_str());
+        let payload = payload.with(&[("thread_id", thread)]);
+        let ordinal = next.map(|_| text.lines().count().to_string());
+        text.push_str(&line.with(&[
+            ("timestamp", Some(at.as_str())),
+            ("ordinal", ordinal.as_deref()),
+            ("payload", Some(&payload)),
+        ]));
+        text.push('\n');
     }
     Ok(thread(ms, id, text, compaction.warnings))
 }

@@ -14,8 +14,8 @@ use crate::parse::lines::each_line;
 use crate::parse::raw::{Fields, list, quoted};
 use crate::repair::media::{Attachment, AttachmentBudget, GEMINI};
 use crate::repair::{
-    Damage, EMPTY, Findings, NO_RESULT, RecordText, hash, is_spoilt, lines, object_of, orphan_text,
-    plain_name, whole_line,
+    At, Damage, EMPTY, Findings, NO_RESULT, hash, is_spoilt, lines, object_of, orphan_text, plain_name,
+    whole_line,
 };
 use crate::wire::gemini::is_name;
 use crate::{Record, Source, derive};
@@ -82,7 +82,7 @@ pub(super) fn journal(source: &dyn Source, found: &mut Findings<'_>) -> Result<(
                     let content = format!("{kind} {}", fields.text("timestamp").unwrap_or_default());
                     let new = derive::uuid(derive::digest(&id, "repair", 0, &content));
                     ids.insert(hash(new.as_bytes()), kind);
-                    found.set(&RecordText { record, text: &whole }, &fields, "id", quoted(&new));
+                    found.set(&At { record, text: &whole }, &fields, "id", quoted(&new));
                 }
                 _ => _ = ids.insert(hash(id.as_bytes()), kind),
             }
@@ -112,8 +112,8 @@ pub(super) fn journal(source: &dyn Source, found: &mut Findings<'_>) -> Result<(
 // ── Records ──
 
 /// Every message record, with its place.
-fn each_message(source: &dyn Source, mut each: impl FnMut(&RecordText<'_>, &str, &Fields<'_>)) -> Result<()> {
-    let mut all = |at: RecordText<'_>, raws: Vec<&str>| {
+fn each_message(source: &dyn Source, mut each: impl FnMut(&At<'_>, &str, &Fields<'_>)) -> Result<()> {
+    let mut all = |at: At<'_>, raws: Vec<&str>| {
         for raw in raws {
             if let Some(fields) = Fields::of(raw) {
                 each(&at, raw, &fields);
@@ -122,7 +122,7 @@ fn each_message(source: &dyn Source, mut each: impl FnMut(&RecordText<'_>, &str,
     };
     if is_document(source)? {
         let whole = source.text(0..source.len())?;
-        let at = RecordText { record: Record { at: 0, len: source.len() }, text: &whole };
+        let at = At { record: Record { at: 0, len: source.len() }, text: &whole };
         let fields = Fields::of(whole.trim());
         all(at, fields.and_then(|it| it.list("messages")).unwrap_or_default());
         return Ok(());
@@ -130,7 +130,7 @@ fn each_message(source: &dyn Source, mut each: impl FnMut(&RecordText<'_>, &str,
     each_line(source, |_, record, bytes| {
         let whole = json::mend(bytes);
         let Some(fields) = Fields::of(&whole) else { return Ok(true) };
-        let at = RecordText { record, text: &whole };
+        let at = At { record, text: &whole };
         let set = fields.object("$set").and_then(|it| it.list("messages"));
         match set {
             Some(messages) => all(at, messages),
@@ -207,7 +207,7 @@ struct RecordRepair<'a, 'f> {
 }
 
 impl RecordRepair<'_, '_> {
-    fn call(&mut self, at: &RecordText<'_>, raw: &str, is_last: bool) {
+    fn call(&mut self, at: &At<'_>, raw: &str, is_last: bool) {
         let Some(call) = Fields::of(raw) else { return };
         let (id, tool) = (call.text("id").unwrap_or_default(), call.text("name").unwrap_or_default());
         if self.named(at, raw, &call) {
@@ -232,7 +232,7 @@ impl RecordRepair<'_, '_> {
     }
 
     /// Gives a call or response a name that the API accepts; false if it had one.
-    fn named(&mut self, at: &RecordText<'_>, raw: &str, fields: &Fields) -> bool {
+    fn named(&mut self, at: &At<'_>, raw: &str, fields: &Fields) -> bool {
         let name = fields.text("name").unwrap_or_default();
         if is_name(&name) {
             return false;
@@ -244,7 +244,7 @@ impl RecordRepair<'_, '_> {
     }
 
     /// `nested`: whether these are the parts of a function response, which hold only data.
-    fn parts(&mut self, at: &RecordText<'_>, content: Option<&str>, nested: bool) {
+    fn parts(&mut self, at: &At<'_>, content: Option<&str>, nested: bool) {
         let Some(content) = content else { return };
         let parts = list(content).unwrap_or_else(|| vec![content]);
         let many = parts.len() > 1;
@@ -280,7 +280,7 @@ impl RecordRepair<'_, '_> {
         }
     }
 
-    fn attachment(&mut self, at: &RecordText<'_>, raw: &str, inline: &Fields) {
+    fn attachment(&mut self, at: &At<'_>, raw: &str, inline: &Fields) {
         let field = |key| inline.get(key).unwrap_or_default().trim_matches('"');
         let attachment = Attachment { raw, types: &[field("mimeType")], data: field("data") };
         let note = |text: &str| json!({ "text": text }).to_string();

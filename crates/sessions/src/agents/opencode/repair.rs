@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::parse::raw::{Fields, quoted};
 use crate::repair::media::{ANTHROPIC, Attachment, AttachmentBudget, GEMINI, Limits, OPENAI};
 use crate::repair::pairs::Suffixes;
-use crate::repair::{Damage, EMPTY, Findings, RecordText, hash, object_of, plain_name};
+use crate::repair::{At, Damage, EMPTY, Findings, hash, object_of, plain_name};
 use crate::wire::is_plain;
 use crate::{Record, Source};
 use history::error::Result;
@@ -22,7 +22,7 @@ const INTERRUPTED: &str = "Tool execution aborted";
 const UNREADABLE: &str = "unreadable";
 
 struct ElementRepair<'a, 'f> {
-    at: RecordText<'a>,
+    at: At<'a>,
     found: &'a mut Findings<'f>,
     attachments: AttachmentBudget,
     ids: HashSet<u64>,
@@ -38,7 +38,7 @@ pub(super) fn messages(source: &dyn Source, found: &mut Findings<'_>) -> Result<
     let Some(export) = Fields::of(whole.trim()) else { return Ok(()) };
     let messages = export.list("messages").unwrap_or_default();
     let mut look = ElementRepair {
-        at: RecordText { record: Record { at: 0, len: whole.len() as u64 }, text: &whole },
+        at: At { record: Record { at: 0, len: whole.len() as u64 }, text: &whole },
         found,
         attachments: AttachmentBudget::default(),
         ids: HashSet::new(),
