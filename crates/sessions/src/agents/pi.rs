@@ -20,7 +20,7 @@ use history::{Call, History, Kind, Media, MediaKind, Message, Meta, Output, Part
 pub(crate) static ROW: FormatRow = FormatRow {
     recognise: Some(sniff),
     requests: Some(|source, out| each_row(source, |row| request(&row, out))),
-    ..FormatRow::read_only("pi", Api::Anthropic, read)
+    ..FormatRow::new("pi", Api::Anthropic, read)
 };
 
 /// What pi puts around a compaction's summary (pi 0.5x, `messages.ts`).
@@ -56,19 +56,15 @@ pub fn read(source: &dyn Source) -> Result<Session> {
     let compaction = path.iter().rposition(|it| entries[*it].value["type"] == "compaction");
     let mut out = PiReader { notes, ..PiReader::default() };
     out.model = path.iter().rev().find_map(|it| model(&entries[*it].value));
-    let mut past = Vec::new();
-    for (place, index) in path.iter().enumerate() {
-        let entry = &entries[*index];
-        if entry.value["type"] != "compaction" {
-            continue;
-        }
-        past.push(PastCompaction {
-            message: (Some(place) == compaction).then_some(0),
-            tokens_before: entry.value["tokensBefore"].as_u64(),
-            summary: entry.value["summary"].as_str().unwrap_or_default().to_owned(),
-            ..PastCompaction::default()
-        });
-    }
+    let compactions = path.iter().enumerate().map(|(place, index)| (place, &entries[*index].value));
+    let compactions = compactions.filter(|(_, it)| it["type"] == "compaction");
+    let past = compactions.map(|(place, it)| PastCompaction {
+        message: (Some(place) == compaction).then_some(0),
+        tokens_before: it["tokensBefore"].as_u64(),
+        summary: it["summary"].as_str().unwrap_or_default().to_owned(),
+        ..PastCompaction::default()
+    });
+    let past = past.collect();
     if let Some(at) = compaction {
         let entry = &entries[path[at]];
         out.framed(entry, SUMMARY, Kind::Summary);

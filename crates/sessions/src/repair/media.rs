@@ -56,23 +56,19 @@ pub(crate) const OPENAI: Limits = Limits {
     pdf: 50 * MB,
     pages: usize::MAX,
     request: 50 * MB,
-    types: &["image/jpeg", "image/png", "image/gif", "image/webp"],
     is_strict: false,
-    is_alone: false,
+    ..ANTHROPIC
 };
 
 /// 20 MB of inline data per request (Gemini API, "Image understanding"), 1,000 pages ("Document
 /// understanding").
 pub(crate) const GEMINI: Limits = Limits {
     image: 20 * MB,
-    side: u32::MAX,
-    side_of_many: u32::MAX,
     pdf: 20 * MB,
     pages: 1_000,
     request: 20 * MB,
     types: &["image/jpeg", "image/png", "image/gif", "image/webp", "image/heic", "image/heif", "image/bmp"],
-    is_strict: false,
-    is_alone: false,
+    ..OPENAI
 };
 
 impl Limits {

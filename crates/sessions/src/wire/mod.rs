@@ -148,7 +148,7 @@ fn signer(format: Format) -> Option<Api> {
 }
 
 const fn row(name: &'static str, api: Api, is_signed: bool, read: ReadFormat) -> FormatRow {
-    FormatRow { is_signed, write: Some(write), ..FormatRow::read_only(name, api, read) }
+    FormatRow { is_signed, write: Some(write), ..FormatRow::new(name, api, read) }
 }
 
 pub(crate) static ANTHROPIC: FormatRow =

@@ -18,7 +18,7 @@ use crate::repair::{
     plain_text, whole_line,
 };
 use crate::wire::is_plain;
-use crate::{Source, derive};
+use crate::{Record, Source, derive};
 use history::error::Result;
 
 // ── The chain ──
@@ -220,7 +220,7 @@ pub(super) fn rows(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> 
             RowKind::Assistant { .. } | RowKind::Attachment | RowKind::Boundary | RowKind::Link => continue,
         }
         let whole = source.text(record.range())?;
-        rows.look(&LiveRow { row, place, at: At { record, text: &whole } });
+        rows.check(&LiveRow { row, place, at: At { record, text: &whole } });
     }
     let RowRepair { found, mut pairs, attachments, unlinked, .. } = rows;
     let gone: HashSet<usize> = unlinked.into_iter().map(|it| live[it]).collect();
@@ -241,7 +241,7 @@ pub(super) fn rows(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> 
         batches.entry(last).or_default().push(block);
     }
     for (last, results) in batches {
-        answered(source, &index, &live[last..], &results, found)?;
+        insert_results(source, &index, &live[last..], &results, found)?;
     }
     attachments.archive_excess(found);
     Ok(())
@@ -270,17 +270,22 @@ fn unlink(source: &dyn Source, index: &Index, gone: &HashSet<usize>, found: &mut
         if steps == 0 {
             continue;
         }
-        let whole = source.text(record.range())?;
-        if let Some(fields) = Fields::of(&whole) {
-            let new = parent.map_or_else(|| "null".to_owned(), |it| quoted(&it));
-            found.set(&At { record, text: &whole }, &fields, "parentUuid", new);
-        }
+        let new = parent.map_or_else(|| "null".to_owned(), |it| quoted(&it));
+        set_parent(source, record, new, found)?;
+    }
+    Ok(())
+}
+
+fn set_parent(source: &dyn Source, record: Record, parent: String, found: &mut Findings<'_>) -> Result<()> {
+    let text = source.text(record.range())?;
+    if let Some(fields) = Fields::of(&text) {
+        found.set(&At { record, text: &text }, &fields, "parentUuid", parent);
     }
     Ok(())
 }
 
 /// Inserts a row with results after the first row of `path`, and makes it the parent of the next one.
-fn answered(
+fn insert_results(
     source: &dyn Source,
     index: &Index,
     path: &[usize],
@@ -301,23 +306,16 @@ fn answered(
         "{{\"parentUuid\":{},{copied}\"type\":\"user\",\"message\":{{\"role\":\"user\",\"content\":{results}}},\"uuid\":{uuid}}}\n",
         quoted(&row.uuid)
     );
-    let behind = whole_line(source, record)?.end;
-    found.replace(behind..behind, new);
-    let Some(next) =
-        next.first().map(|it| &index.rows[*it]).filter(|it| it.parent.as_ref() == Some(&row.uuid))
-    else {
-        return Ok(());
-    };
-    let record = index.records[next.record as usize];
-    let whole = source.text(record.range())?;
-    if let Some(fields) = Fields::of(&whole) {
-        found.set(&At { record, text: &whole }, &fields, "parentUuid", uuid);
+    let line_end = whole_line(source, record)?.end;
+    found.replace(line_end..line_end, new);
+    match next.first().map(|it| &index.rows[*it]).filter(|it| it.parent.as_ref() == Some(&row.uuid)) {
+        Some(next) => set_parent(source, index.records[next.record as usize], uuid, found),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 impl RowRepair<'_, '_> {
-    fn look(&mut self, live: &LiveRow<'_>) {
+    fn check(&mut self, live: &LiveRow<'_>) {
         let at = &live.at;
         let Some(fields) = Fields::of(at.text) else { return };
         let Some(message) = fields.object("message") else { return };

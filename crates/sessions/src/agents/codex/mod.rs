@@ -31,16 +31,14 @@ pub use items::{framed_summary, is_contextual, own_summary};
 pub use write::write;
 
 pub(crate) static ROW: FormatRow = FormatRow {
-    name: "codex",
-    api: Api::OpenAiResponses,
     is_signed: true,
     folder: Some(("/.codex/sessions/", &[".jsonl"])),
     recognise: Some(sniff),
-    read,
     scan: Some(scan),
     write: Some(write),
     requests: Some(|source, out| each_row(source, |row| usage::request(&row, out))),
     repair: &[crate::repair::lines, repair::envelope, repair::repetitions, repair::items],
+    ..FormatRow::new("codex", Api::OpenAiResponses, read)
 };
 
 /// The types of line that only Codex writes around a `payload`.

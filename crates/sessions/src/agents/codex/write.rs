@@ -220,9 +220,8 @@ fn window_fields(change: &Change<'_>, summary: &str) -> Result<String> {
     let field = |key| last.as_ref().and_then(|it| it.text(key));
     let mut out = format!(r#","window_number":{number}"#);
     if let Some(previous) = field("window_id").or_else(|| opened.clone()) {
-        let id = session.history.meta.session.as_deref().unwrap_or_default();
         let first = field("first_window_id").or(opened).unwrap_or_else(|| previous.clone());
-        let this = derive::uuid_v7(ms, derive::digest(id, "window", number as usize, summary));
+        let this = derive::uuid_v7(ms, derive::digest(session.id(), "window", number as usize, summary));
         for (key, id) in [("first_window_id", first), ("previous_window_id", previous), ("window_id", this)] {
             out.push_str(&format!(r#","{key}":{}"#, quoted(&id)));
         }
@@ -312,8 +311,7 @@ fn foreign_thread(session: &Session, after: &History) -> Written {
 
 /// The id of a new thread made from a session.
 fn thread_id(session: &Session, ms: i64, content: &str) -> String {
-    let old = session.history.meta.session.as_deref().unwrap_or_default();
-    derive::uuid_v7(ms, derive::digest(old, "thread", 0, content))
+    derive::uuid_v7(ms, derive::digest(session.id(), "thread", 0, content))
 }
 
 fn thread(ms: i64, id: String, text: String, warnings: Vec<String>) -> Written {

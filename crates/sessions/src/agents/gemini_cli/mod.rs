@@ -31,16 +31,14 @@ use part::Wanted;
 use record::usage;
 
 pub(crate) static ROW: FormatRow = FormatRow {
-    name: "gemini-cli",
-    api: Api::Gemini,
     is_signed: true,
     folder: Some(("/.gemini/tmp/", &[".json", ".jsonl"])),
     recognise: Some(sniff),
-    read,
     scan: Some(scan),
     write: Some(write),
     requests: Some(requests),
     repair: &[repair::lines_or_document, repair::journal, repair::records],
+    ..FormatRow::new("gemini-cli", Api::Gemini, read)
 };
 
 /// Whether the source is certainly a session of Gemini CLI: a line with `sessionId` and `projectHash`, as

@@ -8,8 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::convert::{JournalOrigin, LiveMessage, read_kind};
 use super::part::API;
-use super::record::RecordSide;
-use super::record::{SNAPSHOT, starts_ignored};
+use super::record::{RecordSide, SNAPSHOT, starts_ignored};
 use super::{KIND_FIELD, Read};
 use crate::agents::foreign;
 use crate::parse::lines::appended;
@@ -36,7 +35,7 @@ use history::{History, Kind, Message, Meta, Output, Part, Role};
 /// [`Bug`](history::error::ErrorKind::Bug) if a patch would have to change more than outputs.
 pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
     if session.format != Format::GEMINI_CLI {
-        return fresh(session, after);
+        return foreign_session(session, after);
     }
     let read = Read::of(source)?;
     if mode == Mode::Patch {
@@ -44,7 +43,7 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
     }
     let mut written = Written::default();
     let ms = read.journal.times.map_or(0, |(_, last)| last + 1);
-    let old = session.history.meta.session.as_deref().unwrap_or_default();
+    let old = session.id();
     let records =
         Writer { source, live: &read.live, old, ms, ids: HashSet::new(), warnings: &mut written.warnings }
             .records(after)?;
@@ -71,10 +70,10 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
 ///
 /// # Errors
 /// As [`crate::write`].
-fn fresh(session: &Session, after: &History) -> Result<Written> {
+fn foreign_session(session: &Session, after: &History) -> Result<Written> {
     let mut warnings = Vec::new();
     let ms = after.meta.times.map_or(0, |(_, last)| last + 1);
-    let old = session.history.meta.session.as_deref().unwrap_or_default();
+    let old = session.id();
     let nothing = crate::MemorySource::new("nothing", Vec::new());
     let messages: Vec<Message> = after
         .messages()
@@ -117,9 +116,9 @@ fn new_session(
         ("kind", before.get("kind").cloned().unwrap_or_else(|| quoted("main"))),
     ];
     // The title of the old session and its memory notes do not apply to the new one.
-    let gone =
+    let replaced =
         |it: &str| ["summary", "memoryScratchpad"].contains(&it) || own.iter().any(|(key, _)| *key == it);
-    let kept = before.iter().map(|(key, raw)| (key.as_str(), raw)).filter(|it| !gone(it.0));
+    let kept = before.iter().map(|(key, raw)| (key.as_str(), raw)).filter(|it| !replaced(it.0));
     let fields = own.iter().map(|(key, raw)| (*key, raw)).chain(kept);
     let fields: Vec<String> = fields.map(|(key, raw)| format!("{}:{raw}", quoted(key))).collect();
     let text = format!("{{{}}}\n{lines}\n", fields.join(","));

@@ -132,7 +132,7 @@ struct SessionDraft<'a> {
 impl<'a> SessionDraft<'a> {
     fn begin(export: Option<&'a Export<'a>>, session: &Session, after: &History, purpose: &str) -> Self {
         let meta = &session.history.meta;
-        let source = meta.session.as_deref().unwrap_or_default().to_owned();
+        let source = session.id().to_owned();
         let mut content = String::from(purpose);
         for part in after.messages().iter().flat_map(|it| &it.parts) {
             match part {

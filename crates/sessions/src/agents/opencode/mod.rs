@@ -26,16 +26,12 @@ use serde_json::Value;
 
 // OpenCode talks to many providers, so the signer is not known.
 pub(crate) static ROW: FormatRow = FormatRow {
-    name: "opencode",
-    api: Api::OpenAiChat,
-    is_signed: false,
-    folder: None,
     recognise: Some(sniff),
-    read,
     scan: Some(scan),
     write: Some(write),
     requests: Some(requests),
     repair: &[crate::repair::document, repair::messages],
+    ..FormatRow::new("opencode", Api::OpenAiChat, read)
 };
 
 /// What OpenCode sends in place of an output that it pruned (`state.time.compacted`).
