@@ -8,14 +8,12 @@ use super::assemble::{ItemKind, RowItem};
 use super::blocks::is_blank;
 use super::line::{Attached, LineReader, RowContent, RowLine};
 use super::row::{Loaded, Row, RowKind};
+use super::usage::SYNTHETIC;
 use crate::parse::raw::{Fields, list};
 use crate::parse::texts::{Texts, WHOLE};
 use crate::{Keep, Record, Source};
 use history::error::Result;
 use history::{Kind, Part, Text, Usage};
-
-/// The model name on rows that the client wrote in the model's place.
-pub(super) const SYNTHETIC: &str = "<synthetic>";
 
 /// Where attachments hold their text in versions that did not record what was sent: type, JSON pointer.
 const ATTACHED: [(&str, &str); 14] = [

@@ -3,9 +3,11 @@
 use history::{Usage, json};
 use serde_json::Value;
 
-use super::load::SYNTHETIC;
 use crate::parse::cursor::Cursor;
 use crate::requests::{Collector, text, time};
+
+/// The model name on rows that the client wrote in the model's place.
+pub(super) const SYNTHETIC: &str = "<synthetic>";
 
 /// `message.usage` of a row.
 pub(crate) fn usage(text: &str) -> Usage {

@@ -6,8 +6,8 @@ use serde_json::json as value;
 
 use super::blocks::block_of;
 use super::line::LineReader;
-use super::load::SYNTHETIC;
 use super::patch::{REST_FIELD, changed, contents, patch, raw_blocks};
+use super::usage::SYNTHETIC;
 use crate::parse::lines::{appended, each_line};
 use crate::parse::raw::Fields;
 use crate::parse::texts::WHOLE;
