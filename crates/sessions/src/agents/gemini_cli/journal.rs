@@ -56,7 +56,7 @@ pub(super) struct Journal {
     pub(super) updated: Option<Range<u64>>,
     ids: HashMap<Arc<str>, u32>,
     id_states: Vec<IdState>,
-    /// Ids that were kept at any time since the last compaction.
+    /// Ids that were in force at any time since the last compaction.
     in_force_ids: Vec<u32>,
     /// The number of `$set.messages` so far.
     sets: u32,
