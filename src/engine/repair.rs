@@ -53,7 +53,7 @@ pub fn repair(
     let opened = unread.read_as(session);
     let scope = engine.scope(&opened.session.history);
     let source = &*opened.source;
-    let found = match first.taken.is_empty() {
+    let found = match first.archived.is_empty() {
         true => first,
         false => damage(source, format, &scope)?,
     };
@@ -62,7 +62,7 @@ pub fn repair(
     let written = match to {
         RepairTo::Preview => Written::default(),
         RepairTo::File(path) => {
-            let handle = match found.taken.is_empty() {
+            let handle = match found.archived.is_empty() {
                 true => None,
                 false => Some(archived(engine, &opened, &scope, &found)?.session),
             };
@@ -147,7 +147,7 @@ fn put_mended(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -
 /// Archives the session as it is, and each piece that a note replaces.
 fn archived(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -> Result<ArchivedHandles> {
     let part = |range: &Range<u64>| Mended::part(&*opened.source, range.clone());
-    let parts: Vec<Mended<'_>> = found.taken.iter().map(part).collect();
+    let parts: Vec<Mended<'_>> = found.archived.iter().map(part).collect();
     let taken = parts.iter().map(|it| Original::new(What::Output, Body::Source(it), 0));
     let batch = Batch {
         session: archive::named(opened),
@@ -243,8 +243,9 @@ fn finding(it: &sessions::repair::Finding) -> FindingInfo {
 
 /// The mended session. Of one over [`JUDGED`] bytes only the two ends are read, for its id and directory.
 fn mended_session(mended: &dyn Source, format: Format) -> Result<Session> {
-    let scan =
-        |source: &dyn Source| sessions::scan(source, Some(format), &|text, _| Some(tokens::light(text)));
+    let scan = |source: &dyn Source| {
+        sessions::scan(source, Some(format), &|text, _| Some(tokens::measured_stub(text)))
+    };
     if mended.len() <= JUDGED {
         return scan(mended);
     }

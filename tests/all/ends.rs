@@ -129,7 +129,7 @@ fn long(usage: Option<Usage>) -> History {
 fn usage_that_no_model_has_is_not_believed() {
     let real = Usage { input: 40_000, output: 500, ..Usage::default() };
     let known = long(Some(real));
-    assert_eq!(TokenCounter::new(&known, Tokenizer::Auto, None).disbelieved(), None);
+    assert_eq!(TokenCounter::new(&known, Tokenizer::Auto, None).implausible_report(), None);
     assert_eq!(TokenCounter::new(&known, Tokenizer::Auto, None).reported().map(|it| it.1), Some(40_500));
     let unreported = long(None);
     let plain = TokenCounter::new(&unreported, Tokenizer::Auto, None);
@@ -144,7 +144,7 @@ fn usage_that_no_model_has_is_not_believed() {
         };
         let told = long(Some(absurd));
         let counter = TokenCounter::new(&told, Tokenizer::Auto, None);
-        assert_eq!(counter.disbelieved().map(|it| it.0), Some(79), "{sent}");
+        assert_eq!(counter.implausible_report().map(|it| it.0), Some(79), "{sent}");
         assert_eq!(counter.reported(), None, "{sent}");
         assert_eq!(counter.overhead(), plain.overhead(), "{sent}");
         for profile in ["epitome", "codex", "claude-code", "gemini-cli", "opencode"] {

@@ -60,20 +60,16 @@ impl Amounts {
         self.requests += 1;
         let rates = price.and_then(|it| it.rates(usage.sent()));
         self.unpriced += usize::from(rates.is_none());
-        let dollars = |part: Usage| rates.map_or(0.0, |it| it.of(&part));
-        let (none, hour) = (Usage::default(), usage.cache_write_hour);
-        for (amount, part, tokens) in [
-            (&mut self.input, Usage { input: usage.input, ..none }, usage.input),
-            (&mut self.cache_read, Usage { cache_read: usage.cache_read, ..none }, usage.cache_read),
-            (
-                &mut self.cache_write,
-                Usage { cache_write: usage.cache_write, cache_write_hour: hour, ..none },
-                usage.cache_write,
-            ),
-            (&mut self.output, Usage { output: usage.output, ..none }, usage.output),
+        let Usage { input, cache_read, cache_write, cache_write_hour, output, .. } = *usage;
+        let none = Usage::default();
+        for (amount, part) in [
+            (&mut self.input, Usage { input, ..none }),
+            (&mut self.cache_read, Usage { cache_read, ..none }),
+            (&mut self.cache_write, Usage { cache_write, cache_write_hour, ..none }),
+            (&mut self.output, Usage { output, ..none }),
         ] {
-            amount.tokens = amount.tokens.saturating_add(tokens);
-            amount.dollars += dollars(part);
+            amount.tokens = amount.tokens.saturating_add(part.context());
+            amount.dollars += rates.map_or(0.0, |it| it.of(&part));
         }
     }
 }

@@ -87,14 +87,10 @@ impl Cached {
         Self { tokens, base, phase: usage.cache_read % rule.step.max(1), hour, at }
     }
 
-    /// For how many milliseconds after its last use it is warm.
-    pub fn lives(&self, rule: &Rule) -> i64 {
-        1_000 * i64::from(if self.hour { rule.hour_seconds } else { rule.seconds })
-    }
-
     /// Milliseconds since 1970 until which it is warm, if the time of its last use is known.
     pub fn warm_until(&self, rule: &Rule) -> Option<i64> {
-        self.at.map(|it| it.saturating_add(self.lives(rule)))
+        let lifetime = i64::from(if self.hour { rule.hour_seconds } else { rule.seconds });
+        self.at.map(|it| it.saturating_add(1_000 * lifetime))
     }
 
     /// Whether it is warm at this time. If the time is unknown, or before the last use, it is assumed to be.
@@ -104,7 +100,7 @@ impl Cached {
 
     /// The usage that a request of `sent` tokens, sent at this time, will be reported with. `same`: how many
     /// tokens at its beginning are unchanged.
-    pub fn split(&self, rule: &Rule, sent: u64, same: u64, at: Option<i64>) -> Usage {
+    pub fn predict_usage(&self, rule: &Rule, sent: u64, same: u64, at: Option<i64>) -> Usage {
         let found = if self.is_warm(rule, at) { self.tokens.min(same).min(sent) } else { 0 };
         let step = rule.step.max(1);
         let whole = found.checked_sub(self.phase).map_or(0, |it| it / step * step + self.phase);
@@ -143,11 +139,11 @@ mod tests {
         let first = Usage { input: 3, cache_read: 16_000, cache_write: 20_000, ..Usage::default() };
         let cached = Cached::after(rule, &first, Some(0), 0);
         assert_eq!((cached.tokens, cached.base, cached.warm_until(rule)), (36_000, 16_000, Some(300_000)));
-        let warm = cached.split(rule, 40_000, u64::MAX, Some(299_999));
+        let warm = cached.predict_usage(rule, 40_000, u64::MAX, Some(299_999));
         assert_eq!((warm.cache_read, warm.cache_write, warm.input), (36_000, 4_000, 0));
-        let cold = cached.split(rule, 40_000, u64::MAX, Some(300_000));
+        let cold = cached.predict_usage(rule, 40_000, u64::MAX, Some(300_000));
         assert_eq!((cold.cache_read, cold.cache_write), (0, 40_000));
-        let changed = cached.split(rule, 40_000, 17_000, Some(1));
+        let changed = cached.predict_usage(rule, 40_000, 17_000, Some(1));
         assert_eq!((changed.cache_read, changed.cache_write), (17_000, 23_000));
         // A clock that jumps back is no evidence that it is cold.
         assert!(cached.is_warm(rule, Some(i64::MIN)) && cached.is_warm(rule, None));
@@ -160,9 +156,9 @@ mod tests {
         let rule = rule("openai/gpt-5.5-2026-04-23").unwrap();
         let cached =
             Cached::after(rule, &Usage { input: 1_004, cache_read: 30_080, ..Usage::default() }, None, 0);
-        let next = cached.split(rule, 31_539, u64::MAX, None);
+        let next = cached.predict_usage(rule, 31_539, u64::MAX, None);
         assert_eq!((next.cache_read, next.input, next.cache_write), (30_592, 947, 0));
-        assert_eq!(cached.split(rule, 900, u64::MAX, None).input, 900);
+        assert_eq!(cached.predict_usage(rule, 900, u64::MAX, None).input, 900);
         assert_eq!(super::rule("llama"), None);
     }
 }

@@ -25,8 +25,8 @@ pub struct Forecast {
     /// A later one, while the cache stays warm.
     pub later: Usage,
     /// The first one after a compaction: its context is written to the cache anew.
-    pub first: Usage,
-    pub each: Usage,
+    pub compacted_next: Usage,
+    pub compacted_later: Usage,
     pub warm: bool,
     /// Milliseconds since 1970 until which the cache is warm.
     pub warm_until: Option<i64>,
@@ -36,15 +36,15 @@ pub struct Forecast {
 pub fn forecast(rule: &Rule, cached: &Cached, sizes: &ForecastSizes, at: i64) -> Forecast {
     let at = Some(at);
     let later = |cached: &Cached, now: &Usage, context: u64| {
-        Cached::after(rule, now, at, cached.base).split(rule, context + sizes.growth, u64::MAX, at)
+        Cached::after(rule, now, at, cached.base).predict_usage(rule, context + sizes.growth, u64::MAX, at)
     };
-    let next = cached.split(rule, sizes.context, u64::MAX, at);
-    let first = cached.split(rule, sizes.after, sizes.same, at);
+    let next = cached.predict_usage(rule, sizes.context, u64::MAX, at);
+    let compacted_next = cached.predict_usage(rule, sizes.after, sizes.same, at);
     Forecast {
         next,
         later: later(cached, &next, sizes.context),
-        first,
-        each: later(cached, &first, sizes.after),
+        compacted_next,
+        compacted_later: later(cached, &compacted_next, sizes.after),
         warm: cached.tokens > 0 && cached.is_warm(rule, at),
         warm_until: cached.warm_until(rule).filter(|_| cached.tokens > 0),
     }
@@ -54,12 +54,12 @@ impl Forecast {
     /// After how many requests a compaction has paid for itself; none if never, or if a price is not known.
     /// `asked`: US dollars for the summary itself, 0 if no model writes it.
     pub fn pays_after(&self, price: &Price, asked: f64) -> Option<u64> {
-        let saved_first = price.of(&self.next)? - price.of(&self.first)? - asked;
-        let saved_each = price.of(&self.later)? - price.of(&self.each)?;
-        if saved_first >= 0.0 && saved_each >= 0.0 {
+        let saved_next = price.of(&self.next)? - price.of(&self.compacted_next)? - asked;
+        let saved_later = price.of(&self.later)? - price.of(&self.compacted_later)?;
+        if saved_next >= 0.0 && saved_later >= 0.0 {
             return Some(1);
         }
-        (saved_each > 0.0).then(|| 1 + (-saved_first / saved_each).ceil() as u64)
+        (saved_later > 0.0).then(|| 1 + (-saved_next / saved_later).ceil() as u64)
     }
 }
 
@@ -85,8 +85,8 @@ mod tests {
         let (it, pays) = of(1_000, &SIZES);
         assert_eq!((it.warm, it.warm_until), (true, Some(300_000)));
         assert_eq!((it.next.cache_read, it.next.cache_write), (119_000, 1_000));
-        assert_eq!((it.first.cache_read, it.first.cache_write), (20_000, 20_000));
-        assert_eq!((it.later.cache_read, it.each.cache_read), (120_000, 40_000));
+        assert_eq!((it.compacted_next.cache_read, it.compacted_next.cache_write), (20_000, 20_000));
+        assert_eq!((it.later.cache_read, it.compacted_later.cache_read), (120_000, 40_000));
         // The first costs 0.135 instead of 0.06575; each later one saves 80,000 tokens read for 0.04.
         assert_eq!(pays, Some(3));
     }
@@ -95,7 +95,7 @@ mod tests {
     fn at_a_cold_cache_it_pays_at_once() {
         let (it, pays) = of(300_000, &SIZES);
         assert!(!it.warm);
-        assert_eq!((it.next.cache_write, it.first.cache_write, pays), (120_000, 40_000, Some(1)));
+        assert_eq!((it.next.cache_write, it.compacted_next.cache_write, pays), (120_000, 40_000, Some(1)));
     }
 
     #[test]

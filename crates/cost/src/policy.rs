@@ -20,7 +20,7 @@ pub enum Policy {
     AtShare(f64),
     /// When the cache has expired, at this share of the window or above; and always from 80 %.
     AtExpiry(f64),
-    /// Before the request with this index, and also when the agent did.
+    /// Once, before the request with this index, in addition to all compactions of the agent, earlier and later.
     Before(usize),
 }
 
@@ -121,7 +121,7 @@ impl Simulated<'_> {
         }
         self.run.compactions += usize::from(compacted && before.is_some());
         let same = if compacted { self.kept.overhead } else { u64::MAX };
-        let parts = self.cached.split(rule, context, same, request.sent_at);
+        let parts = self.cached.predict_usage(rule, context, same, request.sent_at);
         let hour = request.usage.cache_write_hour > 0 && parts.cache_write > 0;
         let cache_write_hour = if hour { parts.cache_write } else { 0 };
         let usage = Usage { output: request.usage.output, cache_write_hour, ..parts };
@@ -146,7 +146,7 @@ impl Simulated<'_> {
     fn ask_for_summary(&mut self, rule: &Rule, request: &Request, after: u64) {
         /// Maximum tokens of a summary: agents limit it.
         const LONGEST: u64 = 8_000;
-        let parts = self.cached.split(rule, self.context, u64::MAX, request.sent_at);
+        let parts = self.cached.predict_usage(rule, self.context, u64::MAX, request.sent_at);
         let output = after.saturating_sub(self.kept.overhead).min(LONGEST);
         self.add(request, Usage { output, ..parts });
     }

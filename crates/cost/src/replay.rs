@@ -48,7 +48,7 @@ impl Replay {
     pub fn predict(&self, request: &Request, sent: u64) -> Option<Usage> {
         let (rule, cached) = self.cache(request.model.as_deref()?, request.side)?;
         let same = if request.compacted { cached.base } else { u64::MAX };
-        Some(cached.split(rule, sent, same, request.sent_at))
+        Some(cached.predict_usage(rule, sent, same, request.sent_at))
     }
 
     /// [`Replay::predict`] on average: a warm cache sometimes misses, and then its tokens are paid again. For
@@ -104,7 +104,8 @@ impl Replay {
         let key = (Arc::clone(model), request.side);
         let before = self.caches.get(&key).copied().unwrap_or_default();
         if !request.compacted && before.tokens > 0 && before.is_warm(rule, request.sent_at) {
-            let likely = before.split(rule, request.usage.sent(), u64::MAX, request.sent_at).cache_read;
+            let likely =
+                before.predict_usage(rule, request.usage.sent(), u64::MAX, request.sent_at).cache_read;
             let found = likely.min(request.usage.cache_read);
             let sums = self.found.entry(Arc::clone(model)).or_default();
             *sums = (sums.0 + found, sums.1 + likely - found);

@@ -76,10 +76,10 @@ impl Hint {
     }
 
     fn push(self, out: &mut String, joint: &str, words: HintWords) {
-        let said = words(self);
-        if !said.is_empty() {
+        let hint = words(self);
+        if !hint.is_empty() {
             out.push_str(joint);
-            out.push_str(&said);
+            out.push_str(&hint);
         }
     }
 }

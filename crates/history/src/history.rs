@@ -165,10 +165,17 @@ pub struct Media {
     pub kind: MediaKind,
     /// MIME type, or empty.
     pub mime: Arc<str>,
-    /// Base64 data, or a URL (anything with `:`), as the format had it.
+    /// Base64 data, or a URL, as the format had it.
     pub data: Arc<str>,
     /// Width and height in pixels, if they can be read from the data.
     pub size: Option<(u32, u32)>,
+}
+
+impl Media {
+    /// Whether `data` is a URL: base64 has no colon.
+    pub fn is_url(&self) -> bool {
+        self.data.contains(':')
+    }
 }
 
 /// Something only one API understands: encrypted compactions, server tools, unknown blocks. Kept or dropped whole.

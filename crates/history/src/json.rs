@@ -9,6 +9,13 @@ use std::borrow::Cow;
 use memchr::memmem;
 use serde_json::Value;
 
+/// The byte order mark, with which some editors begin a file.
+pub const BYTE_ORDER_MARK: &str = "\u{feff}";
+
+pub fn without_byte_order_mark(text: &str) -> &str {
+    text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text)
+}
+
 /// Makes bytes readable as JSON text without moving anything: a lone surrogate escape becomes `\ufffd`, a byte that
 /// is not UTF-8 becomes `?`. Borrowed when there is nothing to mend.
 pub fn mend(bytes: &[u8]) -> Cow<'_, str> {

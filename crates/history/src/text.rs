@@ -1,6 +1,6 @@
 //! A text that knows its size, and caches its measurements.
 
-use std::ops::{Add, AddAssign, Range};
+use std::ops::{Add, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -41,13 +41,13 @@ pub struct TextSize {
 
 impl TextSize {
     pub fn of(text: &str) -> Self {
-        simd::over::<Weigh<true>>(text.as_bytes())
+        simd::over::<SizeKernel<true>>(text.as_bytes())
     }
 
     /// The size without `escapes`, which are 0: counted at the speed of memory, and enough for estimates of
     /// plain text.
     pub fn plain(text: &str) -> Self {
-        simd::over::<Weigh<false>>(text.as_bytes())
+        simd::over::<SizeKernel<false>>(text.as_bytes())
     }
 
     /// Length in UTF-16 units of the text as a JSON string, quotes included.
@@ -57,9 +57,9 @@ impl TextSize {
 }
 
 /// [`TextSize::of`], or without escapes [`TextSize::plain`].
-struct Weigh<const ESCAPES: bool>;
+struct SizeKernel<const ESCAPES: bool>;
 
-impl<const ESCAPES: bool> Kernel for Weigh<ESCAPES> {
+impl<const ESCAPES: bool> Kernel for SizeKernel<ESCAPES> {
     type Found = TextSize;
 
     #[inline(always)]
@@ -124,12 +124,6 @@ impl Add for TextSize {
     }
 }
 
-impl AddAssign for TextSize {
-    fn add_assign(&mut self, other: Self) {
-        *self = *self + other;
-    }
-}
-
 /// A text and its size. Cloning shares the text.
 #[derive(Clone)]
 pub struct Text {
@@ -154,25 +148,25 @@ const UNMEASURED: u64 = u64::MAX;
 const UNMEASURED_NARROW: u32 = u32::MAX;
 
 impl TextCache {
-    fn new(weight: TextSize) -> Self {
-        let TextSize { bytes, chars, ascii, utf16, escapes } = weight;
+    fn new(size: TextSize) -> Self {
+        let TextSize { bytes, chars, ascii, utf16, escapes } = size;
         if bytes <= NARROW {
-            let weight = [bytes, chars, ascii, utf16, escapes].map(|it| it as u32);
-            Self::Narrow(weight, [const { AtomicU32::new(UNMEASURED_NARROW) }; Measure::COUNT])
+            let size = [bytes, chars, ascii, utf16, escapes].map(|it| it as u32);
+            Self::Narrow(size, [const { AtomicU32::new(UNMEASURED_NARROW) }; Measure::COUNT])
         } else {
-            Self::wide(weight)
+            Self::wide(size)
         }
     }
 
-    fn wide(weight: TextSize) -> Self {
-        Self::Wide(Box::new((weight, [const { AtomicU64::new(UNMEASURED) }; Measure::COUNT])))
+    fn wide(size: TextSize) -> Self {
+        Self::Wide(Box::new((size, [const { AtomicU64::new(UNMEASURED) }; Measure::COUNT])))
     }
 
     #[inline]
-    fn weight(&self) -> TextSize {
+    fn size(&self) -> TextSize {
         match self {
-            Self::Narrow(weight, _) => {
-                let [bytes, chars, ascii, utf16, escapes] = weight.map(u64::from);
+            Self::Narrow(size, _) => {
+                let [bytes, chars, ascii, utf16, escapes] = size.map(u64::from);
                 TextSize { bytes, chars, ascii, utf16, escapes }
             }
             Self::Wide(it) => it.0,
@@ -211,8 +205,8 @@ impl TextCache {
 impl Clone for TextCache {
     fn clone(&self) -> Self {
         match self {
-            Self::Narrow(weight, found) => {
-                Self::Narrow(*weight, found.each_ref().map(|it| it.load(Relaxed).into()))
+            Self::Narrow(size, found) => {
+                Self::Narrow(*size, found.each_ref().map(|it| it.load(Relaxed).into()))
             }
             Self::Wide(it) => Self::Wide(Box::new((it.0, it.1.each_ref().map(|it| it.load(Relaxed).into())))),
         }
@@ -233,7 +227,7 @@ impl Measure {
 
 impl PartialEq for Text {
     fn eq(&self, other: &Self) -> bool {
-        self.weight() == other.weight() && self.text == other.text
+        self.size() == other.size() && self.text == other.text
     }
 }
 
@@ -264,12 +258,12 @@ impl Text {
 
     /// Replaces a text in a history that is only measured: its first words, or all of a short one, with the
     /// size and the [`Measure::Shape`] of the whole.
-    pub fn gist(text: &str, weight: TextSize, shape: u64) -> Self {
+    pub fn stub(text: &str, size: TextSize, shape: u64) -> Self {
         /// Maximum characters shown of a text.
         const SHOWN: usize = 60;
-        let mut cache = TextCache::new(weight);
+        let mut cache = TextCache::new(size);
         if !cache.remember(Measure::Shape, shape) {
-            cache = TextCache::wide(weight);
+            cache = TextCache::wide(size);
             cache.remember(Measure::Shape, shape);
         }
         if text.len() <= SHOWN {
@@ -298,8 +292,8 @@ impl Text {
 
     /// Its size, counted when it was made.
     #[inline]
-    pub fn weight(&self) -> TextSize {
-        self.cache.weight()
+    pub fn size(&self) -> TextSize {
+        self.cache.size()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -321,7 +315,7 @@ impl Default for Text {
 impl std::fmt::Debug for Text {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let shown: String = self.text.chars().take(60).collect();
-        write!(f, "Text({} bytes: {shown:?})", self.weight().bytes)
+        write!(f, "Text({} bytes: {shown:?})", self.size().bytes)
     }
 }
 
@@ -343,13 +337,13 @@ mod tests {
     use crate::simd::narrow;
 
     #[test]
-    fn weighs_like_javascript() {
-        let weight = TextSize::of("a\"\n\u{1}é😀");
-        assert_eq!(weight, TextSize { bytes: 10, chars: 6, ascii: 4, utf16: 7, escapes: 1 + 1 + 5 });
+    fn measures_like_javascript() {
+        let size = TextSize::of("a\"\n\u{1}é😀");
+        assert_eq!(size, TextSize { bytes: 10, chars: 6, ascii: 4, utf16: 7, escapes: 1 + 1 + 5 });
     }
 
     #[test]
-    fn weighs_blocks_as_it_weighs_bytes() {
+    fn measures_blocks_as_bytes() {
         // The slow definition, for texts longer than a block.
         let slow = |text: &str| {
             let escape = |c: char| match c {
@@ -368,13 +362,13 @@ mod tests {
         let all: String = (0u8..0x80).map(char::from).chain("é漢字😀ß".chars()).collect();
         for len in [0, 1, 63, 64, 65, 127, 128, 130, 20_000, 40_001] {
             for text in [all.chars().cycle().take(len).collect::<String>(), "\u{b}\u{1b}".repeat(len)] {
-                let weight = slow(&text);
-                assert_eq!(TextSize::of(&text), weight, "{len}");
-                assert_eq!(TextSize::plain(&text), TextSize { escapes: 0, ..weight }, "{len}");
-                assert_eq!(narrow::<Weigh<true>>(text.as_bytes()), weight, "{len}");
+                let size = slow(&text);
+                assert_eq!(TextSize::of(&text), size, "{len}");
+                assert_eq!(TextSize::plain(&text), TextSize { escapes: 0, ..size }, "{len}");
+                assert_eq!(narrow::<SizeKernel<true>>(text.as_bytes()), size, "{len}");
                 assert_eq!(
-                    narrow::<Weigh<false>>(text.as_bytes()),
-                    TextSize { escapes: 0, ..weight },
+                    narrow::<SizeKernel<false>>(text.as_bytes()),
+                    TextSize { escapes: 0, ..size },
                     "{len}"
                 );
             }
@@ -386,14 +380,14 @@ mod tests {
         for len in [NARROW as usize - 1, NARROW as usize, NARROW as usize + 1] {
             let text = "\u{1}".repeat(len);
             let whole = Text::new(text.as_str());
-            assert_eq!(whole.weight(), TextSize::of(&text));
+            assert_eq!(whole.size(), TextSize::of(&text));
             assert_eq!(whole.clone(), whole);
             assert_eq!(whole.measured(Measure::Exact, |_| 7), 7);
             assert_eq!(whole.clone().measured(Measure::Exact, |_| 8), 7);
             assert!(!whole.is_measured(Measure::Shape));
             for shape in [0, u64::from(u32::MAX) - 1, u64::from(u32::MAX), 1 << 40] {
-                let gist = Text::gist(&text, whole.weight(), shape);
-                assert_eq!((gist.weight(), gist.measured(Measure::Shape, |_| 9)), (whole.weight(), shape));
+                let stub = Text::stub(&text, whole.size(), shape);
+                assert_eq!((stub.size(), stub.measured(Measure::Shape, |_| 9)), (whole.size(), shape));
             }
         }
     }

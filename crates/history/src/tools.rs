@@ -274,19 +274,21 @@ pub fn actions_in(call: &Call, shell_dir: Option<&str>) -> Vec<Action> {
         return vec![edited_by_command(&input)];
     }
     if code_mode::is_script(call) {
-        let made: Vec<Action> =
+        let actions: Vec<Action> =
             code_mode::calls(call).iter().flat_map(|it| actions_in(it, shell_dir)).collect();
-        return if made.is_empty() { vec![Action::new(Meaning::Other)] } else { made };
+        return if actions.is_empty() { vec![Action::new(Meaning::Other)] } else { actions };
     }
     let (name, meaning) = known(&call.name).unwrap_or(("", Meaning::Other));
-    let given = ["patchText", "input", "patch", "diff"].iter().find_map(|key| input.get(key)?.as_str());
+    let patch_text = ["patchText", "input", "patch", "diff"].iter().find_map(|key| input.get(key)?.as_str());
     match meaning {
         Meaning::Run => ran(&input, text, call.freeform, shell_dir),
         // Oh My Pi's `edit` takes a patch.
         Meaning::Edit
-            if name.ends_with("patch") || name == "apply_diff" || given.is_some_and(patch::is_envelope) =>
+            if name.ends_with("patch")
+                || name == "apply_diff"
+                || patch_text.is_some_and(patch::is_envelope) =>
         {
-            let patch = given.unwrap_or(text);
+            let patch = patch_text.unwrap_or(text);
             let found = patch::actions(patch);
             if found.is_empty() { vec![located(Meaning::Edit, &input)] } else { found }
         }

@@ -29,8 +29,8 @@ pub enum Prompts {
 pub fn render(messages: &[Message], prompts: Prompts) -> String {
     let mut entries = String::new();
     let mut calls: Vec<Arc<str>> = Vec::new();
-    let said = |it: &&Message| it.kind == Kind::Said && it.role != Role::System;
-    for message in messages.iter().filter(said) {
+    let is_said = |it: &&Message| it.kind == Kind::Said && it.role != Role::System;
+    for message in messages.iter().filter(is_said) {
         for part in &message.parts {
             match (part, message.role) {
                 (Part::Text(text), Role::User) if prompts == Prompts::Kept => {
@@ -172,8 +172,9 @@ mod tests {
 
     #[test]
     fn what_is_rendered_reads_back_and_nobody_speaks_for_another() {
-        let said = conversation();
-        let text = format!("Summary.\n\n{HEADING}\n\nMore.\n\n{}\n(go on)", render(&said, Prompts::Dropped));
+        let original = conversation();
+        let text =
+            format!("Summary.\n\n{HEADING}\n\nMore.\n\n{}\n(go on)", render(&original, Prompts::Dropped));
         let summary = Message::text(Role::User, Kind::Summary, text);
         let later = Message::text(Role::User, Kind::Said, "next");
         let (found, origins) = expanded(&history(vec![summary, later])).unwrap();
@@ -181,12 +182,12 @@ mod tests {
         assert_eq!(messages.len(), 6);
         assert_eq!(origins, [0, 0, 0, 0, 0, 1]);
         assert_eq!(messages[0].plain(), format!("Summary.\n\n{HEADING}\n\nMore."));
-        for (one, other) in messages[1..].iter().zip(&said) {
+        for (one, other) in messages[1..].iter().zip(&original) {
             assert_eq!((one.role, one.plain()), (other.role, other.plain()));
         }
         let (call, output) = (messages[3].calls().next().unwrap(), messages[4].outputs().next().unwrap());
         assert_eq!((&call.id, output.failed), (&output.id, true));
-        assert_eq!(output.text.as_str(), said[3].outputs().next().unwrap().text.as_str());
+        assert_eq!(output.text.as_str(), original[3].outputs().next().unwrap().text.as_str());
         assert_eq!(messages.iter().filter(|it| it.role == Role::User).count(), 3);
     }
 

@@ -155,7 +155,7 @@ fn masked(source: &History, budget: u64, count: &dyn Fn(&Message) -> u64) -> His
 
 fn mask(output: &mut Output) {
     let plan = output.name.as_deref().is_some_and(|it| tools::meaning(it) == Meaning::Plan);
-    if !plan && output.text.weight().bytes > 60 {
+    if !plan && output.text.size().bytes > 60 {
         output.text = Text::new("[output removed]");
         output.media = [].into();
         output.cleared = true;

@@ -45,8 +45,8 @@ pub(crate) struct FormatRow {
 }
 
 impl FormatRow {
-    /// A read-only format whose thinking is not known to be signed.
-    pub(crate) const fn read_only(name: &'static str, api: Api, read: ReadFormat) -> Self {
+    /// A format that is only read, and whose thinking is not known to be signed; rows override the rest.
+    pub(crate) const fn new(name: &'static str, api: Api, read: ReadFormat) -> Self {
         Self {
             name,
             api,

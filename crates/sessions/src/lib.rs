@@ -26,7 +26,7 @@ pub mod wire;
 
 use format::Api;
 use history::error::{Error, ErrorKind, Hint, Result};
-use history::{History, Message, Part, Role, Text};
+use history::{History, Message, Part, Role, Text, json};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
@@ -201,19 +201,20 @@ pub fn sniff(source: &dyn Source) -> Result<Format> {
         let what = "expected a session, found a database; if it is OpenCode's, add #ses_… (`epitome sessions` lists them)";
         return Err(Error::new(ErrorKind::Input, what).at(source.name(), None));
     }
-    let first = history::json::mend(bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes));
-    let native = Format::ALL.into_iter().find(|it| it.0.recognise.is_some_and(|it| it(&first)));
-    let found = native.or_else(|| wire::sniff(&first)).or_else(|| of_folder(source.name(), &first));
+    let first = json::mend(&bytes);
+    let first = json::without_byte_order_mark(&first);
+    let native = Format::ALL.into_iter().find(|it| it.0.recognise.is_some_and(|it| it(first)));
+    let found = native.or_else(|| wire::sniff(first)).or_else(|| of_folder(source.name(), first));
     found.ok_or_else(|| {
         if first.trim().is_empty() {
             return Error::new(ErrorKind::Input, "the file is empty; expected a session").at(source.name(), None);
         }
-        if agents::codex::is_before_payload(&first) {
+        if agents::codex::is_before_payload(first) {
             let what = "expected a session, found a Codex rollout of before August 2025 (no `payload`), which today's \
                         Codex does not resume either; it is not read";
             return Error::new(ErrorKind::Input, what).at(source.name(), None);
         }
-        let found = glimpse(&first);
+        let found = glimpse(first);
         let names: Vec<_> = Format::ALL.iter().map(|it| it.name()).collect();
         let what = format!(
             "expected a session or an array of messages ({}), found a file that begins with {found}",
@@ -263,27 +264,27 @@ pub fn read(source: &dyn Source, format: Option<Format>) -> Result<Session> {
 pub type Keep<'a> = dyn Fn(&str, u64) -> Option<Text> + Sync + 'a;
 
 /// Applies `keep` to the texts of a finished part.
-fn hold(part: &mut Part, keep: &Keep, at: u64) {
-    let hold = |text: &mut Text| *text = keep(text.as_str(), at).unwrap_or_else(|| std::mem::take(text));
+fn apply_keep(part: &mut Part, keep: &Keep, at: u64) {
+    let apply = |text: &mut Text| *text = keep(text.as_str(), at).unwrap_or_else(|| std::mem::take(text));
     match part {
-        Part::Text(text) => hold(text),
+        Part::Text(text) => apply(text),
         Part::Reasoning(reasoning) => {
-            hold(&mut reasoning.text);
-            reasoning.signature.as_deref_mut().into_iter().for_each(hold);
+            apply(&mut reasoning.text);
+            reasoning.signature.as_deref_mut().into_iter().for_each(apply);
         }
         Part::Call(call) => {
-            hold(&mut call.input);
-            call.signature.as_deref_mut().into_iter().for_each(hold);
+            apply(&mut call.input);
+            call.signature.as_deref_mut().into_iter().for_each(apply);
         }
-        Part::Output(output) => hold(&mut output.text),
+        Part::Output(output) => apply(&mut output.text),
         Part::Media(_) => {}
-        Part::Opaque(opaque) => hold(&mut opaque.raw),
+        Part::Opaque(opaque) => apply(&mut opaque.raw),
     }
 }
 
 /// Maximum bytes of a session that is read whole even for measuring, so that all its earlier compactions are
 /// known.
-const LOOKED_AT_WHOLE: u64 = if cfg!(test) { 1 } else { 8 << 20 };
+const READ_WHOLE_MAX: u64 = if cfg!(test) { 1 } else { 8 << 20 };
 
 /// Reads a session only to measure it. Its history is that of [`read`], except that `keep` replaces texts and
 /// that what a sealed compaction replaced is missing. Where the format allows it, records that the history

@@ -92,7 +92,7 @@ pub fn image_type(base64: &str) -> Option<&'static str> {
 /// Decodes up to the first character that is not base64; white space is skipped.
 fn decode(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len() / 4 * 3);
-    let (mut bits, mut held) = (0u32, 0u32);
+    let (mut bits, mut bit_count) = (0u32, 0u32);
     for &byte in text {
         let value = match byte {
             b'A'..=b'Z' => byte - b'A',
@@ -104,10 +104,10 @@ fn decode(text: &[u8]) -> Vec<u8> {
             _ => break,
         };
         bits = (bits << 6) | u32::from(value);
-        held += 6;
-        if held >= 8 {
-            held -= 8;
-            out.push((bits >> held) as u8);
+        bit_count += 6;
+        if bit_count >= 8 {
+            bit_count -= 8;
+            out.push((bits >> bit_count) as u8);
         }
     }
     out

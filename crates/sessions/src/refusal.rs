@@ -90,9 +90,9 @@ pub(super) fn claude_code(text: &str) -> Option<Refusal> {
     if !CLAUDE_CODE.iter().any(|it| text.starts_with(it)) {
         return None;
     }
-    let said = text.strip_prefix(REASON).map(|it| it.split(NOT_THE_REASON[0]).next().unwrap_or(it));
+    let reason = text.strip_prefix(REASON).map(|it| it.split(NOT_THE_REASON[0]).next().unwrap_or(it));
     Some(Refusal {
-        reason: said.filter(|it| !it.trim_start().starts_with(NOT_THE_REASON[1])).and_then(words),
+        reason: reason.filter(|it| !it.trim_start().starts_with(NOT_THE_REASON[1])).and_then(words),
         by_settings: false,
     })
 }
@@ -125,7 +125,7 @@ pub(super) fn opencode(tool: &str, text: &str) -> Option<Refusal> {
     }
     let text = text.strip_prefix("Error: ").unwrap_or(text);
     match text.strip_prefix(OPENCODE_REASON) {
-        Some(said) => Some(Refusal { reason: words(said), by_settings: false }),
+        Some(reason) => Some(Refusal { reason: words(reason), by_settings: false }),
         None if text.starts_with(OPENCODE_SETTINGS) => Some(BY_SETTINGS),
         None => OPENCODE.contains(&text).then(Refusal::default),
     }
@@ -141,13 +141,13 @@ mod tests {
 
     #[test]
     fn a_reviewer_of_codex_that_failed_denied_nothing() {
-        let said = |reason: &str| {
+        let rejected = |reason: &str| {
             let rejected = "This action was rejected due to unacceptable risk";
             format!(
                 "exec_command failed for `make`: CreateProcess {{ message: \"Rejected(\\\"{rejected}.\\nReason: {reason}\\\")\" }}"
             )
         };
-        assert_eq!(codex(&said("it deletes the plant")), Some(BY_SETTINGS));
-        assert_eq!(codex(&said("Automatic approval review failed: {}")), None);
+        assert_eq!(codex(&rejected("it deletes the plant")), Some(BY_SETTINGS));
+        assert_eq!(codex(&rejected("Automatic approval review failed: {}")), None);
     }
 }

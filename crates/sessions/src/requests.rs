@@ -155,8 +155,9 @@ pub(crate) fn each_row(source: &dyn Source, mut each: impl FnMut(Value)) -> Resu
 /// Calls `each` with every element of `messages`; false if there is no such list.
 pub(crate) fn each_message(source: &dyn Source, mut each: impl FnMut(Value)) -> Result<bool> {
     let bytes = source.whole()?;
-    let text = json::mend(bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes));
-    let Some(messages) = Fields::of(&text).and_then(|it| it.list("messages")) else { return Ok(false) };
+    let text = json::mend(&bytes);
+    let fields = Fields::of(json::without_byte_order_mark(&text));
+    let Some(messages) = fields.and_then(|it| it.list("messages")) else { return Ok(false) };
     messages.into_iter().filter_map(|it| serde_json::from_str(it).ok()).for_each(&mut each);
     Ok(true)
 }

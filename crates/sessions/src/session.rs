@@ -27,6 +27,11 @@ impl Session {
         Self { format, records, origins, notes: Vec::new(), past: Vec::new(), history }
     }
 
+    /// The agent's id of it, or empty.
+    pub(crate) fn id(&self) -> &str {
+        self.history.meta.session.as_deref().unwrap_or_default()
+    }
+
     /// Drops records and origins, which only a writer needs.
     pub(crate) fn measured_only(mut self) -> Self {
         (self.records, self.origins) = (Vec::new(), Origins::default());

@@ -11,17 +11,7 @@ use history::{History, Message};
 /// The messages of a session of these lines as text, and the session.
 pub(super) fn shown(lines: &[impl AsRef<str>]) -> (String, Session) {
     let lines: Vec<&str> = lines.iter().map(AsRef::as_ref).collect();
-    let session = read(
-        &MemorySource::new(
-            "t",
-            lines.join(
-                "
-",
-            ),
-        ),
-        None,
-    )
-    .unwrap();
+    let session = read(&MemorySource::new("t", lines.join("\n")), None).unwrap();
     let mut out = String::new();
     for message in session.history.messages() {
         out.push_str(&format!("{:?} {:?}:", message.role, message.kind));

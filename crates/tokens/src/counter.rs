@@ -10,7 +10,7 @@ use super::exact::{self, Encoding};
 use super::media;
 use super::rates::{Maker, Rates};
 use super::reports::reports;
-use super::{Categories, Estimator, Filled, Method, MethodKind, Tokenizer, shape};
+use super::{Algorithm, Categories, Estimator, Filled, Method, MethodKind, Tokenizer, shape};
 use history::parallel;
 use history::{History, Kind, Measure, Media, Message, Opaque, Output, Part, Role, Text, TextSize, Usage};
 
@@ -50,7 +50,7 @@ pub struct TokenCounter {
     method: Method,
     anchored: bool,
     reported: Option<(usize, u64)>,
-    disbelieved: Option<(usize, u64)>,
+    implausible_report: Option<(usize, u64)>,
 }
 
 /// Minimum number of messages per thread: counting that many again takes most of a millisecond.
@@ -111,20 +111,26 @@ impl TokenCounter {
                     }
                 };
                 let mut it = counter(Basis::Calibrated, kind, Estimator::O200k, margin);
-                it.method.margin_percent += (it.thought(history) * (100.0 - margin)).ceil();
-                Self { disbelieved: reported.disbelieved, ..it }
+                it.method.margin_percent += (it.reasoning_share(history) * (100.0 - margin)).ceil();
+                Self { implausible_report: reported.implausible_report, ..it }
             }
             Tokenizer::Fixed(estimator) => {
-                let (basis, kind, margin) = fixed(estimator, maker);
+                let exact = if maker == Maker::OpenAi { MARGIN_CALIBRATED } else { MARGIN_OTHER_MODEL };
+                let (basis, kind, margin) = match estimator.algorithm() {
+                    Algorithm::Exact(it) => (Basis::Encoding(it), MethodKind::Exact, exact),
+                    Algorithm::Heuristic(it) => {
+                        (Basis::Heuristic(it), MethodKind::Heuristic, MARGIN_HEURISTIC)
+                    }
+                };
                 counter(basis, kind, estimator, margin)
             }
         }
     }
 
     /// Whether a provider reported a credible usage for this history: then that is the basis, and the texts
-    /// are needed only in the form that [`light`] leaves.
+    /// are needed only in the form that [`measured_stub`] leaves.
     ///
-    /// [`light`]: super::light
+    /// [`measured_stub`]: super::measured_stub
     pub fn is_reported(history: &History) -> bool {
         let model = history.meta.model.as_deref().unwrap_or_default().to_ascii_lowercase();
         let (counter, messages) = (Self::by_shape(&model), history.messages());
@@ -132,7 +138,7 @@ impl TokenCounter {
         reports(history, counter.rates).any(|it| {
             before += messages[next..it.start].iter().map(|it| counter.raw(it)).sum::<f64>();
             next = it.start;
-            it.is_of(before)
+            it.is_credible(before)
         })
     }
 
@@ -158,7 +164,7 @@ impl TokenCounter {
             method,
             anchored: false,
             reported: None,
-            disbelieved: None,
+            implausible_report: None,
         }
     }
 
@@ -167,7 +173,7 @@ impl TokenCounter {
         match self.basis {
             Basis::Shape | Basis::Calibrated => self.scaled(self.plain(text)),
             Basis::Encoding(encoding) => exact_of(encoding, text),
-            Basis::Heuristic(heuristic) => estimate::text(heuristic, text.weight()),
+            Basis::Heuristic(heuristic) => estimate::text(heuristic, text.size()),
         }
     }
 
@@ -256,8 +262,8 @@ impl TokenCounter {
     }
 
     /// A reported usage that cannot be this history's: index of the message, tokens.
-    pub fn disbelieved(&self) -> Option<(usize, u64)> {
-        self.disbelieved
+    pub fn implausible_report(&self) -> Option<(usize, u64)> {
+        self.implausible_report
     }
 
     /// Tokens by category. The sum is the overhead and all messages.
@@ -328,7 +334,7 @@ impl TokenCounter {
     /// Tokens of a part before scaling.
     fn raw_part(&self, part: &Part) -> f64 {
         let rates = &self.rates;
-        let sealed = |text: &Text| text.weight().bytes as f64 * rates.signature;
+        let sealed = |text: &Text| text.size().bytes as f64 * rates.signature;
         let text = match part {
             Part::Text(text) => self.plain(text),
             Part::Reasoning(reasoning) => {
@@ -349,7 +355,9 @@ impl TokenCounter {
 
     fn plain(&self, text: &Text) -> f64 {
         match self.basis {
-            Basis::Shape => super::shape_of(text) as f64 / 1000.0 * self.rates.text,
+            Basis::Shape => {
+                text.measured(Measure::Shape, shape::thousandths) as f64 / 1000.0 * self.rates.text
+            }
             Basis::Calibrated | Basis::Encoding(_) | Basis::Heuristic(_) => {
                 exact_of(Encoding::O200k, text) as f64 * self.rates.text
             }
@@ -412,23 +420,6 @@ const MARGIN_CALIBRATED: f64 = 20.0;
 const MARGIN_OTHER_MODEL: f64 = 40.0;
 /// A heuristic that treats all text alike: 20 to 48 %.
 const MARGIN_HEURISTIC: f64 = 45.0;
-
-fn fixed(estimator: Estimator, maker: Maker) -> (Basis, MethodKind, f64) {
-    let exact = if maker == Maker::OpenAi { MARGIN_CALIBRATED } else { MARGIN_OTHER_MODEL };
-    match estimator {
-        Estimator::O200k => (Basis::Encoding(Encoding::O200k), MethodKind::Exact, exact),
-        Estimator::Cl100k => (Basis::Encoding(Encoding::Cl100k), MethodKind::Exact, exact),
-        Estimator::Chars4 => heuristic(Heuristic::Chars4),
-        Estimator::Chars4Round => heuristic(Heuristic::Chars4Round),
-        Estimator::Bytes4 => heuristic(Heuristic::Bytes4),
-        Estimator::GeminiCli => heuristic(Heuristic::GeminiCli),
-        Estimator::GeminiCli061 => heuristic(Heuristic::GeminiCli061),
-    }
-}
-
-fn heuristic(it: Heuristic) -> (Basis, MethodKind, f64) {
-    (Basis::Heuristic(it), MethodKind::Heuristic, MARGIN_HEURISTIC)
-}
 
 /// Blocks that hold encrypted thinking: compactions, redacted thinking.
 fn is_sealed(opaque: &Opaque) -> bool {

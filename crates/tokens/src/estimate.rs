@@ -16,13 +16,13 @@ pub(super) enum Heuristic {
 }
 
 /// Tokens of a plain text.
-pub(super) fn text(heuristic: Heuristic, weight: TextSize) -> u64 {
+pub(super) fn text(heuristic: Heuristic, size: TextSize) -> u64 {
     match heuristic {
-        Heuristic::Chars4 => weight.utf16.div_ceil(4),
-        Heuristic::Chars4Round => (weight.utf16 + 2) / 4,
-        Heuristic::Bytes4 => weight.bytes.div_ceil(4),
-        Heuristic::GeminiCli => gemini_text(weight) / UNIT,
-        Heuristic::GeminiCli061 => gemini_text_061(weight) / UNIT,
+        Heuristic::Chars4 => size.utf16.div_ceil(4),
+        Heuristic::Chars4Round => (size.utf16 + 2) / 4,
+        Heuristic::Bytes4 => size.bytes.div_ceil(4),
+        Heuristic::GeminiCli => gemini_text(size) / UNIT,
+        Heuristic::GeminiCli061 => gemini_text_061(size) / UNIT,
     }
 }
 
@@ -53,7 +53,7 @@ pub(super) fn message(heuristic: Heuristic, message: &Message, maker: Maker, mod
 
 /// All text of a part: of a call its name and arguments. A signature is not text.
 fn plain(part: &Part) -> TextSize {
-    let text = part.text().map_or_else(TextSize::default, history::Text::weight);
+    let text = part.text().map_or_else(TextSize::default, history::Text::size);
     if let Part::Call(call) = part { TextSize::plain(&call.name) + text } else { text }
 }
 
@@ -92,9 +92,9 @@ fn codex_part(part: &Part) -> u64 {
         Part::Text(_) | Part::Media(_) => {
             codex_frame(Role::User) + codex_content(part, Role::User).unwrap_or_default()
         }
-        Part::Reasoning(Reasoning { signature: Some(signature), .. }) => encrypted(signature.weight().bytes),
+        Part::Reasoning(Reasoning { signature: Some(signature), .. }) => encrypted(signature.size().bytes),
         Part::Reasoning(Reasoning { text, signature: None }) => {
-            len(r#"{"type":"reasoning","summary":[{"type":"summary_text","text":}]}"#) + string(text.weight())
+            len(r#"{"type":"reasoning","summary":[{"type":"summary_text","text":}]}"#) + string(text.size())
         }
         Part::Call(Call { id, name, input, freeform, .. }) => {
             let frame = if *freeform {
@@ -102,19 +102,17 @@ fn codex_part(part: &Part) -> u64 {
             } else {
                 r#"{"type":"function_call","name":,"arguments":,"call_id":}"#
             };
-            len(frame) + string(TextSize::of(id)) + string(TextSize::of(name)) + string(input.weight())
+            len(frame) + string(TextSize::of(id)) + string(TextSize::of(name)) + string(input.size())
         }
         Part::Output(Output { id, text, media, .. }) => {
             let images: u64 = media.iter().map(codex_media).sum();
             len(r#"{"type":"function_call_output","call_id":,"output":}"#)
                 + string(TextSize::of(id))
-                + string(text.weight())
+                + string(text.size())
                 + images
         }
-        Part::Opaque(Opaque { kind, raw, .. }) if kind.contains("compaction") => {
-            encrypted(raw.weight().bytes)
-        }
-        Part::Opaque(opaque) => opaque.raw.weight().bytes,
+        Part::Opaque(Opaque { kind, raw, .. }) if kind.contains("compaction") => encrypted(raw.size().bytes),
+        Part::Opaque(opaque) => opaque.raw.size().bytes,
     }
 }
 
@@ -122,7 +120,7 @@ fn codex_part(part: &Part) -> u64 {
 fn codex_content(part: &Part, role: Role) -> Option<u64> {
     let kind = if role == Role::Assistant { "output_text" } else { "input_text" };
     match part {
-        Part::Text(text) => Some(len(r#"{"type":"","text":}"#) + len(kind) + string(text.weight())),
+        Part::Text(text) => Some(len(r#"{"type":"","text":}"#) + len(kind) + string(text.size())),
         Part::Media(media) => Some(codex_media(media)),
         Part::Reasoning(_) | Part::Call(_) | Part::Output(_) | Part::Opaque(_) => None,
     }
@@ -139,7 +137,7 @@ fn codex_frame(role: Role) -> u64 {
 
 fn codex_media(media: &Media) -> u64 {
     match media.kind {
-        MediaKind::Image if media.data.contains(':') => {
+        MediaKind::Image if media.is_url() => {
             len(r#"{"type":"input_image","image_url":""}"#) + media.data.len() as u64
         }
         MediaKind::Image => {
@@ -157,8 +155,8 @@ fn encrypted(bytes: u64) -> u64 {
 }
 
 /// Bytes of a text as a JSON string.
-fn string(weight: TextSize) -> u64 {
-    weight.bytes + weight.escapes + 2
+fn string(size: TextSize) -> u64 {
+    size.bytes + size.escapes + 2
 }
 
 fn len(literal: &str) -> u64 {
@@ -170,24 +168,24 @@ fn len(literal: &str) -> u64 {
 const UNIT: u64 = 60;
 
 /// 0.25 for each ASCII character and 1.3 for each other (December 2025).
-fn gemini_text(weight: TextSize) -> u64 {
-    weight.ascii * (UNIT / 4) + (weight.chars - weight.ascii) * 78
+fn gemini_text(size: TextSize) -> u64 {
+    size.ascii * (UNIT / 4) + (size.chars - size.ascii) * 78
 }
 
 /// 0.61: 1.5 for each UTF-16 unit that is not ASCII; above 100,000 units, length / 4 for all of them.
-fn gemini_text_061(weight: TextSize) -> u64 {
-    if weight.utf16 > 100_000 {
-        weight.utf16 * (UNIT / 4)
+fn gemini_text_061(size: TextSize) -> u64 {
+    if size.utf16 > 100_000 {
+        size.utf16 * (UNIT / 4)
     } else {
-        weight.ascii * (UNIT / 4) + (weight.utf16 - weight.ascii) * 90
+        size.ascii * (UNIT / 4) + (size.utf16 - size.ascii) * 90
     }
 }
 
 /// December 2025: text by its characters, everything else JSON length / 4.
 fn gemini_part(part: &Part) -> u64 {
     match part {
-        Part::Text(text) => gemini_text(text.weight()),
-        Part::Reasoning(reasoning) => gemini_text(reasoning.text.weight()),
+        Part::Text(text) => gemini_text(text.size()),
+        Part::Reasoning(reasoning) => gemini_text(reasoning.text.size()),
         Part::Call(call) => gemini_call(call),
         Part::Output(output) => {
             let name = output.name.as_deref().unwrap_or_default();
@@ -196,15 +194,15 @@ fn gemini_part(part: &Part) -> u64 {
             json4(frame + TextSize::of(name).json() + gemini_response(output)) + media
         }
         Part::Media(media) => gemini_inline(media),
-        Part::Opaque(opaque) => json4(opaque.raw.weight().utf16),
+        Part::Opaque(opaque) => json4(opaque.raw.size().utf16),
     }
 }
 
 /// 0.61: an output by the length of its name and payload, an image 3,000, a PDF 25,800.
 fn gemini_part_061(part: &Part) -> u64 {
     match part {
-        Part::Text(text) => gemini_text_061(text.weight()),
-        Part::Reasoning(reasoning) => gemini_text_061(reasoning.text.weight()),
+        Part::Text(text) => gemini_text_061(text.size()),
+        Part::Reasoning(reasoning) => gemini_text_061(reasoning.text.size()),
         Part::Call(call) => gemini_call(call),
         Part::Output(output) => {
             let name = output.name.as_deref().map_or(0, |it| TextSize::plain(it).utf16);
@@ -213,15 +211,14 @@ fn gemini_part_061(part: &Part) -> u64 {
             json4(name) + json4(gemini_response(output)) + nested
         }
         Part::Media(media) => gemini_media_061(media),
-        Part::Opaque(opaque) => json4(opaque.raw.weight().utf16),
+        Part::Opaque(opaque) => json4(opaque.raw.size().utf16),
     }
 }
 
 fn gemini_call(call: &Call) -> u64 {
-    let signature =
-        call.signature.as_ref().map_or(0, |it| len(r#","thoughtSignature":"#) + it.weight().json());
+    let signature = call.signature.as_ref().map_or(0, |it| len(r#","thoughtSignature":"#) + it.size().json());
     let frame = len(r#"{"functionCall":{"name":,"args":}}"#) + gemini_id(&call.id);
-    json4(frame + TextSize::of(&call.name).json() + call.input.weight().utf16 + signature)
+    json4(frame + TextSize::of(&call.name).json() + call.input.size().utf16 + signature)
 }
 
 /// Length of `"id":"…",`, which contents without ids do not have.
@@ -231,7 +228,7 @@ fn gemini_id(id: &str) -> u64 {
 
 /// Length of `{"output":"…"}` or `{"error":"…"}`, which is how a response is sent.
 fn gemini_response(output: &Output) -> u64 {
-    len(if output.failed { r#"{"error":}"# } else { r#"{"output":}"# }) + output.text.weight().json()
+    len(if output.failed { r#"{"error":}"# } else { r#"{"output":}"# }) + output.text.size().json()
 }
 
 fn gemini_media_061(media: &Media) -> u64 {
@@ -243,7 +240,7 @@ fn gemini_media_061(media: &Media) -> u64 {
 }
 
 fn gemini_inline(media: &Media) -> u64 {
-    let frame = if media.data.contains(':') {
+    let frame = if media.is_url() {
         r#"{"fileData":{"mimeType":"","fileUri":""}}"#
     } else {
         r#"{"inlineData":{"mimeType":"","data":""}}"#
@@ -346,10 +343,10 @@ mod tests {
             ("日本語", 1, 1, 3),
             ("😀😀😀", 2, 2, 3),
         ] {
-            let weight = TextSize::of(it);
-            assert_eq!(text(Heuristic::Chars4, weight), up, "{it}");
-            assert_eq!(text(Heuristic::Chars4Round, weight), half_up, "{it}");
-            assert_eq!(text(Heuristic::Bytes4, weight), bytes, "{it}");
+            let size = TextSize::of(it);
+            assert_eq!(text(Heuristic::Chars4, size), up, "{it}");
+            assert_eq!(text(Heuristic::Chars4Round, size), half_up, "{it}");
+            assert_eq!(text(Heuristic::Bytes4, size), bytes, "{it}");
         }
         assert_eq!(part(Heuristic::Chars4, &call("read", r#"{"path":"a"}"#), Maker::Other, ""), 4);
     }

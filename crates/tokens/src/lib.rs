@@ -24,17 +24,12 @@ use estimate::Heuristic;
 use exact::Encoding;
 use history::error::{Error, Result};
 use history::named;
-use history::{Measure, Text, TextSize};
+use history::{Text, TextSize};
 
 /// A text with its size and its measured shape, of which only the first words are kept if it is long: enough
 /// for every counter that needs no exact count.
-pub fn light(text: &str) -> Text {
-    Text::gist(text, TextSize::of(text), shape::thousandths(text))
-}
-
-/// Thousandths of a token by the text's shape; cached in the text.
-fn shape_of(text: &Text) -> u64 {
-    text.measured(Measure::Shape, shape::thousandths)
+pub fn measured_stub(text: &str) -> Text {
+    Text::stub(text, TextSize::of(text), shape::thousandths(text))
 }
 
 named! {
@@ -85,17 +80,29 @@ impl Estimator {
 
     /// Tokens of a bare text, at the speed of memory for all but the exact ones.
     pub fn text(self, text: &str) -> u64 {
-        let by = |heuristic| estimate::text(heuristic, TextSize::plain(text));
-        match self {
-            Self::O200k => exact::count(Encoding::O200k, text),
-            Self::Cl100k => exact::count(Encoding::Cl100k, text),
-            Self::Chars4 => by(Heuristic::Chars4),
-            Self::Chars4Round => by(Heuristic::Chars4Round),
-            Self::Bytes4 => by(Heuristic::Bytes4),
-            Self::GeminiCli => by(Heuristic::GeminiCli),
-            Self::GeminiCli061 => by(Heuristic::GeminiCli061),
+        match self.algorithm() {
+            Algorithm::Exact(encoding) => exact::count(encoding, text),
+            Algorithm::Heuristic(heuristic) => estimate::text(heuristic, TextSize::plain(text)),
         }
     }
+
+    fn algorithm(self) -> Algorithm {
+        match self {
+            Self::O200k => Algorithm::Exact(Encoding::O200k),
+            Self::Cl100k => Algorithm::Exact(Encoding::Cl100k),
+            Self::Chars4 => Algorithm::Heuristic(Heuristic::Chars4),
+            Self::Chars4Round => Algorithm::Heuristic(Heuristic::Chars4Round),
+            Self::Bytes4 => Algorithm::Heuristic(Heuristic::Bytes4),
+            Self::GeminiCli => Algorithm::Heuristic(Heuristic::GeminiCli),
+            Self::GeminiCli061 => Algorithm::Heuristic(Heuristic::GeminiCli061),
+        }
+    }
+}
+
+/// How an estimator counts.
+enum Algorithm {
+    Exact(Encoding),
+    Heuristic(Heuristic),
 }
 
 /// What a counter is based on.

@@ -27,7 +27,7 @@ pub(super) fn tokens(media: &Media, maker: Maker, model: &str) -> u64 {
 pub(super) fn refused(media: &Media, maker: Maker, count: usize) -> Option<String> {
     const MANY: usize = 20;
     const BYTES: usize = 5 << 20;
-    if maker != Maker::Anthropic || media.kind != MediaKind::Image || media.data.contains(':') {
+    if maker != Maker::Anthropic || media.kind != MediaKind::Image || media.is_url() {
         return None;
     }
     let most = if count > MANY { 2_000 } else { 8_000 };
@@ -128,7 +128,7 @@ fn pages(media: &Media) -> u64 {
 
 /// Bytes of the attachment itself, or 0 if it is only a reference.
 fn decoded(media: &Media) -> u64 {
-    if media.data.contains(':') { 0 } else { media.data.len() as u64 * 3 / 4 }
+    if media.is_url() { 0 } else { media.data.len() as u64 * 3 / 4 }
 }
 
 #[cfg(test)]

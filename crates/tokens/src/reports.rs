@@ -18,11 +18,11 @@ pub(super) struct Report {
     /// converted.
     pub(super) own: bool,
     /// Maximum tokens of system prompt and tools.
-    room: u64,
+    overhead_max: u64,
 }
 
-/// [`Report::room`] if the model's window is not known.
-const ROOM: u64 = 1_000_000;
+/// [`Report::overhead_max`] if the model's window is not known.
+const OVERHEAD_MAX: u64 = 1_000_000;
 
 /// Minimum ratio of a report to our own count. A smaller report is not of this history: it is of another kind
 /// of request, or from a proxy that reports only what was not cached. Contexts that a plugin prunes keep more
@@ -35,9 +35,9 @@ const MAX_SCALE: f64 = 4.0;
 impl Report {
     /// Whether it is credible, given our own count of the tokens before it. A smaller report is credible too:
     /// then not all messages were sent.
-    pub(super) fn is_of(&self, before: f64) -> bool {
+    pub(super) fn is_credible(&self, before: f64) -> bool {
         let sent = self.sent as f64;
-        let possible = self.context <= Usage::MOST && sent <= before * MAX_SCALE + self.room as f64;
+        let possible = self.context <= Usage::MOST && sent <= before * MAX_SCALE + self.overhead_max as f64;
         possible && sent >= before * MIN_SHARE
     }
 }
@@ -48,7 +48,7 @@ impl Report {
 pub(super) fn reports(history: &History, rates: Rates) -> impl Iterator<Item = Report> {
     let messages = history.messages();
     let known = history.meta.model.as_deref().and_then(window).map(|it| it.context);
-    let room = history.meta.window.filter(|it| *it <= Usage::MOST).max(known).unwrap_or(ROOM);
+    let overhead_max = history.meta.window.filter(|it| *it <= Usage::MOST).max(known).unwrap_or(OVERHEAD_MAX);
     let summarized = messages.iter().filter(|it| it.kind == Kind::Summary).filter_map(|it| it.at).max();
     messages.iter().enumerate().filter_map(move |(index, message)| {
         let usage = message.usage.filter(|it| it.sent() > 0)?;
@@ -66,7 +66,7 @@ pub(super) fn reports(history: &History, rates: Rates) -> impl Iterator<Item = R
         let converted =
             |tokens: u64| other.map_or(tokens, |it| (tokens as f64 * rates.text / it.text) as u64);
         let (sent, context) = (converted(usage.sent()), converted(usage.context()));
-        Some(Report { message: index, start, sent, context, own: other.is_none(), room })
+        Some(Report { message: index, start, sent, context, own: other.is_none(), overhead_max })
     })
 }
 

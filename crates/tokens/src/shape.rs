@@ -50,9 +50,9 @@ const UPPER: usize = 1;
 const DIGIT: usize = 2;
 const SPACE: usize = 3;
 const NEWLINE: usize = 4;
-const BEYOND: usize = 7;
+const NON_ASCII: usize = 7;
 /// Padding: not ASCII, so not a mark.
-const FILL: u8 = 1 << BEYOND;
+const FILL: u8 = 1 << NON_ASCII;
 
 struct ShapeKernel;
 
@@ -68,16 +68,16 @@ impl Kernel for ShapeKernel {
             let end = block.len().next_multiple_of(simd::BLOCK);
             kinds[block.len()..end].fill(FILL);
             classify(&mut kinds, block);
-            let mut beyond = 0;
+            let mut non_ascii = 0;
             for row in kinds[..end].as_chunks().0 {
                 let now = Kinds::of(bit_planes(row), &before);
                 counts.add(&now, &before);
-                beyond += now.beyond.count_ones() as usize;
+                non_ascii += now.non_ascii.count_ones() as usize;
                 before = now;
             }
             // More than the padding of the last row.
-            if beyond > end - block.len() {
-                beyond_ascii(&mut counts, block);
+            if non_ascii > end - block.len() {
+                count_non_ascii(&mut counts, block);
             }
         }
         counts.total()
@@ -96,7 +96,7 @@ fn classify(kinds: &mut [u8; BLOCK], block: &[u8]) {
             | flag(within(b'0', 10), DIGIT)
             | flag((*byte == b' ') | (*byte == b'\t'), SPACE)
             | flag((*byte == b'\n') | (*byte == b'\r'), NEWLINE)
-            | (byte & (1 << BEYOND));
+            | (byte & (1 << NON_ASCII));
     }
 }
 
@@ -109,7 +109,7 @@ struct Kinds {
     space: u64,
     newline: u64,
     mark: u64,
-    beyond: u64,
+    non_ascii: u64,
     /// The byte is a space, and so is the one before it.
     gap: u64,
     /// The byte ends a run of at least two lower-case letters; of four; of eight.
@@ -121,13 +121,13 @@ struct Kinds {
 impl Kinds {
     #[inline(always)]
     fn of(bit_planes: [u64; 8], before: &Self) -> Self {
-        let [lower, upper, digit, space, newline, _, _, beyond] = bit_planes;
-        let mark = !(lower | upper | digit | space | newline | beyond);
+        let [lower, upper, digit, space, newline, _, _, non_ascii] = bit_planes;
+        let mark = !(lower | upper | digit | space | newline | non_ascii);
         let gap = space & after::<1>(space, before.space);
         let two = lower & after::<1>(lower, before.lower);
         let four = two & after::<2>(two, before.two);
         let eight = four & after::<4>(four, before.four);
-        Self { lower, upper, digit, space, newline, mark, beyond, gap, two, four, eight }
+        Self { lower, upper, digit, space, newline, mark, non_ascii, gap, two, four, eight }
     }
 }
 
@@ -207,7 +207,7 @@ impl FeatureCounts {
 /// is 0.55 to 0.9 tokens a character, Japanese 0.65 to 0.85, Korean 0.5); Latin with marks, Greek, Cyrillic;
 /// emoji.
 #[inline(always)]
-fn beyond_ascii(counts: &mut FeatureCounts, block: &[u8]) {
+fn count_non_ascii(counts: &mut FeatureCounts, block: &[u8]) {
     let (rows, rest) = block.as_chunks();
     let mut last = [FILL; simd::BLOCK];
     last[..rest.len()].copy_from_slice(rest);

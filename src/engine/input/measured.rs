@@ -98,7 +98,7 @@ fn overhead_before(engine: &Engine, history: &History) -> Option<u64> {
 /// Warnings about lines that could not be read and reports that are implausible.
 pub(crate) fn warnings(engine: &Engine, opened: &Opened, measured: &Measured<'_>) -> Vec<String> {
     let mut out = notes(opened);
-    if let Some((message, tokens)) = measured.counter.disbelieved() {
+    if let Some((message, tokens)) = measured.counter.implausible_report() {
         out.push(format!(
             "message {message} reports a context of {tokens} tokens, which cannot be this history's: it is more than \
              any model accepts, more than the messages can have, or less than a twentieth of them; the report is \

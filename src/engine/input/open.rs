@@ -117,7 +117,7 @@ pub fn open_measured(
             return sessions::read(source, format);
         }
         let whole_from = source.len().saturating_sub(WHOLE_END);
-        let keep = |text: &str, at| (at < whole_from).then(|| tokens::light(text));
+        let keep = |text: &str, at| (at < whole_from).then(|| tokens::measured_stub(text));
         let session = sessions::scan(source, format, &keep)?;
         let told = tokenizer != Tokenizer::Auto || TokenCounter::is_reported(&session.history);
         if told { Ok(session) } else { sessions::read(source, Some(session.format)) }

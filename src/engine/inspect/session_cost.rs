@@ -232,8 +232,8 @@ pub(crate) fn next_cost(
     if let Ok(price) = ahead.price {
         let dollars = |it| price.of(&it).map(cents);
         out.next_dollars = dollars(forecast.next);
-        out.after_first_dollars = dollars(forecast.first).filter(|_| saves);
-        out.after_each_dollars = dollars(forecast.each).filter(|_| saves);
+        out.after_first_dollars = dollars(forecast.compacted_next).filter(|_| saves);
+        out.after_each_dollars = dollars(forecast.compacted_later).filter(|_| saves);
         out.pays_after_requests = forecast.pays_after(price, asked).filter(|_| saves);
         out.pays_after_turns =
             out.pays_after_requests.map(|it| (it as f64 / ahead.requests_a_turn).ceil().max(1.0) as u64);

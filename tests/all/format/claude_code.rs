@@ -96,8 +96,8 @@ fn a_cleared_output_changes_its_record_alone() {
             .iter_mut()
             .flat_map(|it| &mut it.parts)
             .filter_map(|it| if let Part::Output(it) = it { Some(it) } else { None })
-            .max_by_key(|it| it.text.weight().bytes);
-        let Some(output) = longest.filter(|it| it.text.weight().bytes > 20) else { continue };
+            .max_by_key(|it| it.text.size().bytes);
+        let Some(output) = longest.filter(|it| it.text.size().bytes > 20) else { continue };
         output.text = "[cleared]".into();
         output.media = [].into();
         let after = History::new(messages, session.history.meta.clone());
@@ -132,7 +132,7 @@ fn what_is_written_reads_the_same() {
         for (what, mut messages) in cases {
             for part in messages.iter_mut().flat_map(|it| &mut it.parts) {
                 if let Part::Output(it) = part
-                    && it.text.weight().bytes > 5000
+                    && it.text.size().bytes > 5000
                 {
                     it.text = "[shortened]\nhere".into();
                 }

@@ -111,7 +111,7 @@ pub fn read_back(source: &MemorySource, read: Read, write: Write, session: &Sess
 /// With the largest output cleared, only its records differ, and it is read back.
 pub fn stub_largest(source: &MemorySource, read: Read, write: Write, session: &Session) {
     let mut messages = session.history.messages().to_vec();
-    let size = |it: &Message| it.outputs().map(|it| it.text.weight().bytes).sum::<u64>();
+    let size = |it: &Message| it.outputs().map(|it| it.text.size().bytes).sum::<u64>();
     let Some(index) =
         (0..messages.len()).max_by_key(|it| size(&messages[*it])).filter(|it| size(&messages[*it]) > 0)
     else {

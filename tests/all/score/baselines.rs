@@ -13,12 +13,12 @@ fn count(message: &Message) -> u64 {
         .parts
         .iter()
         .map(|part| match part {
-            Part::Text(it) => it.weight().utf16,
-            Part::Reasoning(it) => it.text.weight().utf16,
-            Part::Call(it) => it.input.weight().utf16 + it.name.len() as u64,
-            Part::Output(it) => it.text.weight().utf16,
+            Part::Text(it) => it.size().utf16,
+            Part::Reasoning(it) => it.text.size().utf16,
+            Part::Call(it) => it.input.size().utf16 + it.name.len() as u64,
+            Part::Output(it) => it.text.size().utf16,
             Part::Media(_) => 6_000,
-            Part::Opaque(it) => it.raw.weight().utf16,
+            Part::Opaque(it) => it.raw.size().utf16,
         })
         .sum();
     chars.div_ceil(4) + 4

@@ -9,9 +9,9 @@ fn count(message: &Message) -> u64 {
         .parts
         .iter()
         .map(|part| match part {
-            Part::Text(it) => it.weight().bytes,
-            Part::Call(it) => it.input.weight().bytes,
-            Part::Output(it) => it.text.weight().bytes,
+            Part::Text(it) => it.size().bytes,
+            Part::Call(it) => it.input.size().bytes,
+            Part::Output(it) => it.text.size().bytes,
             Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => 0,
         })
         .sum::<u64>()

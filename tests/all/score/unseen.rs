@@ -53,9 +53,9 @@ fn filled(text: &str) -> String {
 
 fn tokens(history: &History) -> u64 {
     let size = |part: &Part| match part {
-        Part::Text(it) => it.weight().bytes,
-        Part::Call(it) => it.input.weight().bytes,
-        Part::Output(it) => it.text.weight().bytes,
+        Part::Text(it) => it.size().bytes,
+        Part::Call(it) => it.input.size().bytes,
+        Part::Output(it) => it.text.size().bytes,
         Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => 0,
     };
     history.messages().iter().flat_map(|it: &Message| &it.parts).map(size).sum::<u64>() / 4

@@ -122,7 +122,7 @@ impl<'a> Draft<'a> {
         let Segment::Old(index) = item else { return json_len(message) };
         let replaced = self.replaced.range((*index, 0)..(index + 1, 0));
         replaced.fold(json_len(message), |sum, (at, (_, op))| {
-            let before = self.output(at.0, at.1).map_or(0, |it| it.text.weight().json());
+            let before = self.output(at.0, at.1).map_or(0, |it| it.text.size().json());
             (sum + TextSize::of(&op.text).json()).saturating_sub(before)
         })
     }
@@ -218,22 +218,22 @@ pub fn json_len(message: &Message) -> u64 {
     }
     let part = |part: &Part| -> u64 {
         match part {
-            Part::Text(text) => r#"{"text":}"#.len() as u64 + text.weight().json(),
-            Part::Reasoning(it) => r#"{"text":,"thought":true}"#.len() as u64 + it.text.weight().json(),
+            Part::Text(text) => r#"{"text":}"#.len() as u64 + text.size().json(),
+            Part::Reasoning(it) => r#"{"text":,"thought":true}"#.len() as u64 + it.text.size().json(),
             Part::Call(Call { name, input, .. }) => {
                 r#"{"functionCall":{"name":"","args":}}"#.len() as u64
                     + name.len() as u64
-                    + input.weight().utf16
+                    + input.size().utf16
             }
             Part::Output(Output { name, text, .. }) => {
                 r#"{"functionResponse":{"name":"","response":{"output":}}}"#.len() as u64
                     + name.as_deref().map_or(0, str::len) as u64
-                    + text.weight().json()
+                    + text.size().json()
             }
             Part::Media(it) => {
                 (r#"{"inlineData":{"mimeType":"","data":""}}"#.len() + it.mime.len() + it.data.len()) as u64
             }
-            Part::Opaque(it) => it.raw.weight().utf16,
+            Part::Opaque(it) => it.raw.size().utf16,
         }
     };
     let role = match message.role {

@@ -156,7 +156,7 @@ fn scan(draft: &Draft<'_>, step: &Outputs) -> Vec<Candidate> {
             } else {
                 draft.native.text(&output.text)
             };
-            out.push(Candidate { at, tokens, chars: output.text.weight().utf16, cleared });
+            out.push(Candidate { at, tokens, chars: output.text.size().utf16, cleared });
         }
     }
     out
@@ -222,7 +222,7 @@ fn replace(draft: &mut Draft<'_>, step: &Outputs, at: &[(usize, usize)], why: &s
     for &at in at {
         let Some(output) = draft.output(at.0, at.1) else { continue };
         let tokens = draft.counter.text(&output.text);
-        let chars = output.text.weight().utf16;
+        let chars = output.text.size().utf16;
         let (tool, original) = (draft.tool(output), output.text.as_str());
         let recall = draft.request.recall;
         let fill = |text: &str, handle: &str, omitted: u64| {

@@ -39,7 +39,7 @@ fn shorten_output(draft: &mut Draft<'_>, at: (usize, usize), tokens: u64, share:
     const NOTE: u64 = 40;
     let Some(output) = draft.output(at.0, at.1) else { return };
     let (original, recall) = (output.text.as_str(), draft.request.recall);
-    let chars = output.text.weight().chars as usize;
+    let chars = output.text.size().chars as usize;
     let mut keep = (chars as u64 * share.saturating_sub(NOTE) / tokens.max(1)) as usize;
     // The characters at the ends may cost more tokens than the average, so shrink until it fits.
     for _ in 0..6 {

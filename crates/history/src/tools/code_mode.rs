@@ -27,7 +27,7 @@ pub(super) fn calls(script: &Call) -> Vec<Call> {
         return Vec::new();
     }
     let (found, mut patch) = script::read(script.input.as_str());
-    let made = found.into_iter().filter_map(|(name, input)| {
+    let calls = found.into_iter().filter_map(|(name, input)| {
         let (input, freeform) = match input {
             Value::String(text) => (text, true),
             _ if name == "apply_patch" => (patch.take()?, true),
@@ -43,7 +43,7 @@ pub(super) fn calls(script: &Call) -> Vec<Call> {
         signature: None,
     };
     // A script within a script is ignored.
-    made.enumerate().map(call).filter(|it| !is_script(it)).collect()
+    calls.enumerate().map(call).filter(|it| !is_script(it)).collect()
 }
 
 /// Whether a script makes its calls at once and prints the results one by one: `const all = await

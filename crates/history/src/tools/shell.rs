@@ -413,7 +413,7 @@ fn touched(words: &[String], simple: &Simple, out: &mut Vec<Action>) {
         }
         "Add-Content" | "Get-Content" | "Out-File" | "Remove-Item" | "Rename-Item" | "Set-Content" => {
             let appends = rest.iter().any(|it| it.eq_ignore_ascii_case("-append"));
-            powershell(&head, &given(rest), appends, out);
+            powershell(&head, &file_arguments(rest), appends, out);
         }
         // SWE-agent's own commands, which it mixes with those of the shell.
         "open" if !rest.iter().any(|it| it.starts_with('-')) => {
@@ -434,7 +434,7 @@ fn touched(words: &[String], simple: &Simple, out: &mut Vec<Action>) {
 }
 
 /// The file arguments of a PowerShell cmdlet: its words without flags and their values.
-fn given(words: &[String]) -> Vec<String> {
+fn file_arguments(words: &[String]) -> Vec<String> {
     const VALUES: [&str; 8] =
         ["-encoding", "-totalcount", "-tail", "-first", "-last", "-erroraction", "-value", "-width"];
     let mut before = String::new();
@@ -492,9 +492,9 @@ fn manifest(program: &str, rest: &[String]) -> Option<&'static str> {
         "--global",
     ];
     let elsewhere = |it: &String| ELSEWHERE.contains(&it.split('=').next().unwrap_or(it));
-    let mut given = rest.iter().filter(|it| !it.starts_with('-')).map(String::as_str);
-    let verb = given.next()?;
-    given.next().filter(|_| !rest.iter().any(elsewhere))?;
+    let mut words = rest.iter().filter(|it| !it.starts_with('-')).map(String::as_str);
+    let verb = words.next()?;
+    words.next().filter(|_| !rest.iter().any(elsewhere))?;
     match (program, verb) {
         ("cargo", "add" | "remove" | "rm") => Some("Cargo.toml"),
         ("npm" | "pnpm" | "yarn" | "bun", "add" | "remove") | ("npm", "install" | "i" | "uninstall") => {

@@ -42,6 +42,12 @@ fn json_lines(
     Ok((records, lines, notes))
 }
 
+/// A reported number of tokens, 0 if there is none. Limited far above any real value, so that sums cannot
+/// overflow.
+fn token_count(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_default().min(1 << 48)
+}
+
 /// The parts of a content that is a string or a list of blocks; an empty string gives none. `other` reads the
 /// blocks that are not of type `text`.
 fn parts_of(content: &Value, other: impl Fn(&Value) -> Option<Part>) -> Vec<Part> {

@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde_json::Value;
 
-use super::{JsonLine, json_lines};
+use super::{JsonLine, json_lines, token_count};
 use crate::format::{Api, FormatRow};
 use crate::parse::beginning;
 use crate::requests::{Collector, each_row, text, time};
@@ -20,7 +20,7 @@ use history::{Call, History, Kind, Media, MediaKind, Message, Meta, Output, Part
 pub(crate) static ROW: FormatRow = FormatRow {
     recognise: Some(sniff),
     requests: Some(|source, out| each_row(source, |row| request(&row, out))),
-    ..FormatRow::read_only("pi", Api::Anthropic, read)
+    ..FormatRow::new("pi", Api::Anthropic, read)
 };
 
 /// What pi puts around a compaction's summary (pi 0.5x, `messages.ts`).
@@ -56,19 +56,15 @@ pub fn read(source: &dyn Source) -> Result<Session> {
     let compaction = path.iter().rposition(|it| entries[*it].value["type"] == "compaction");
     let mut out = PiReader { notes, ..PiReader::default() };
     out.model = path.iter().rev().find_map(|it| model(&entries[*it].value));
-    let mut past = Vec::new();
-    for (place, index) in path.iter().enumerate() {
-        let entry = &entries[*index];
-        if entry.value["type"] != "compaction" {
-            continue;
-        }
-        past.push(PastCompaction {
-            message: (Some(place) == compaction).then_some(0),
-            tokens_before: entry.value["tokensBefore"].as_u64(),
-            summary: entry.value["summary"].as_str().unwrap_or_default().to_owned(),
-            ..PastCompaction::default()
-        });
-    }
+    let compactions = path.iter().enumerate().map(|(place, index)| (place, &entries[*index].value));
+    let compactions = compactions.filter(|(_, it)| it["type"] == "compaction");
+    let past = compactions.map(|(place, it)| PastCompaction {
+        message: (Some(place) == compaction).then_some(0),
+        tokens_before: it["tokensBefore"].as_u64(),
+        summary: it["summary"].as_str().unwrap_or_default().to_owned(),
+        ..PastCompaction::default()
+    });
+    let past = past.collect();
     if let Some(at) = compaction {
         let entry = &entries[path[at]];
         out.framed(entry, SUMMARY, Kind::Summary);
@@ -320,8 +316,7 @@ fn execution(message: &Value) -> String {
 }
 
 fn usage(usage: &Value) -> Option<Usage> {
-    // Far above any real value, and low enough that sums cannot overflow.
-    let get = |key: &str| usage[key].as_u64().unwrap_or_default().min(1 << 48);
+    let get = |key: &str| token_count(&usage[key]);
     let out = Usage {
         input: get("input"),
         output: get("output"),

@@ -26,7 +26,7 @@ pub(crate) static ROW: FormatRow = FormatRow {
     recognise: Some(sniff),
     requests: Some(requests),
     // Qwen Code talks to many providers, so the signer is not known.
-    ..FormatRow::read_only("qwen-code", Api::Gemini, read)
+    ..FormatRow::new("qwen-code", Api::Gemini, read)
 };
 
 const TYPES: [&str; 4] = ["user", "assistant", "tool_result", "system"];

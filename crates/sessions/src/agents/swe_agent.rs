@@ -18,7 +18,7 @@ use history::error::{Error, ErrorKind, Result};
 use history::{Call, History, Kind, MediaKind, Message, Meta, Output, Part, Role};
 
 pub(crate) static ROW: FormatRow =
-    FormatRow { recognise: Some(sniff), ..FormatRow::read_only("swe-agent", Api::OpenAiChat, read) };
+    FormatRow { recognise: Some(sniff), ..FormatRow::new("swe-agent", Api::OpenAiChat, read) };
 
 /// Whether the first bytes, mended, are certainly a trajectory: a first step with action and observation, or,
 /// without steps, a history whose messages name their agent.
@@ -59,7 +59,7 @@ pub fn read(source: &dyn Source) -> Result<Session> {
             Err(error) => out.note(format!("{}; left out", error.full())),
         }
     }
-    if !found.whole {
+    if !found.is_complete {
         out.record = found.records.len() as u32;
         out.note("the document is truncated; what is complete was read".into());
     }

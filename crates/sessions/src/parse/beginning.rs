@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::spans::{self, Span};
+use history::json::without_byte_order_mark;
 
 /// Maximum depth to which a truncated value is read: down to a block of a message in an array under a key.
 const DEEPEST: usize = 5;
@@ -10,7 +11,7 @@ const DEEPEST: usize = 5;
 /// The lines of a beginning that are JSON. If the first one is not, it may begin a document of several lines,
 /// or be cut off: then the value that begins there comes first, as far as it goes.
 pub(crate) fn values(text: &str) -> impl Iterator<Item = Value> {
-    let text = text.trim_start_matches('\u{feff}');
+    let text = without_byte_order_mark(text);
     let lines = text.lines().map(str::trim).filter(|it| !it.is_empty());
     let mut lines = lines.map(|it| serde_json::from_str(it).ok()).peekable();
     let is_cut = lines.peek().is_some_and(Option::is_none);

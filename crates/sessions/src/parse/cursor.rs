@@ -220,14 +220,14 @@ impl<'a> Cursor<'a> {
         serde_json::from_slice(&self.bytes[begin..self.at]).ok().map(Cow::Owned)
     }
 
-    /// A string: a slice of the text if nothing in it is escaped, else decoded into `room`.
-    pub fn text<'b>(&mut self, room: &'b mut Room) -> Option<&'b str>
+    /// A string: a slice of the text if nothing in it is escaped, else decoded into `buffer`.
+    pub fn text<'b>(&mut self, buffer: &'b mut DecodeBuffer) -> Option<&'b str>
     where
         'a: 'b,
     {
         match self.plain_string()? {
             Some(plain) => Some(plain),
-            None => self.escaped_string(room),
+            None => self.escaped_string(buffer),
         }
     }
 
@@ -245,10 +245,10 @@ impl<'a> Cursor<'a> {
         simdutf8::basic::from_utf8(&self.bytes[begin..end]).ok().map(Some)
     }
 
-    fn escaped_string<'b>(&mut self, room: &'b mut Room) -> Option<&'b str> {
+    fn escaped_string<'b>(&mut self, buffer: &'b mut DecodeBuffer) -> Option<&'b str> {
         let bytes = self.bytes;
         let (mut at, mut to) = (self.at + 1, 0);
-        let out = &mut room.0;
+        let out = &mut buffer.0;
         loop {
             // Enough for a block that is copied at once and a character after it.
             if out.len() < to + 2 * LANES {
@@ -416,7 +416,7 @@ impl<'a> Cursor<'a> {
 
 /// A reusable buffer for decoded strings.
 #[derive(Debug, Default)]
-pub struct Room(Vec<u8>);
+pub struct DecodeBuffer(Vec<u8>);
 
 /// The first position from `at` on that is not plain text of a string: a quote, a backslash, a control
 /// character, or the end.

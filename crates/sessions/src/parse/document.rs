@@ -31,15 +31,15 @@ pub struct Document {
     /// The ranges of the records.
     pub records: Vec<Range<usize>>,
     /// Whether nothing is cut off.
-    pub whole: bool,
+    pub is_complete: bool,
 }
 
 /// Finds the records under `key` in the outermost object.
 pub fn open(text: &str, key: &str) -> Option<Document> {
     let top = object(text, spans::start(text))?;
     let records = elements(text, top.get(key)?.start)?;
-    let whole = top.close.is_some() && records.close.is_some();
-    Some(Document { top, records: records.spans, whole })
+    let is_complete = top.close.is_some() && records.close.is_some();
+    Some(Document { top, records: records.spans, is_complete })
 }
 
 /// A field of the outermost object, even if the text ends inside its value.
@@ -65,9 +65,9 @@ mod tests {
     fn opens_what_is_cut_off() {
         let text = r#"{"info":{"id":1},"messages":[{"a":1},{"b":2},{"c""#;
         let found = open(text, "messages").unwrap();
-        assert_eq!((found.records.len(), found.whole), (2, false));
+        assert_eq!((found.records.len(), found.is_complete), (2, false));
         assert!(open(r#"{"info":{"id":"#, "messages").is_none());
-        assert!(open(r#"{"messages":[]}"#, "messages").unwrap().whole);
+        assert!(open(r#"{"messages":[]}"#, "messages").unwrap().is_complete);
         assert!(open("[1]", "messages").is_none());
         assert_eq!(member(text, "info").map(|it| &text[it]), Some(r#"{"id":1}"#));
         assert_eq!(member(r#"{"info":{"id":"#, "info").map(|it| it.start), Some(8));

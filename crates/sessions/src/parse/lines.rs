@@ -9,8 +9,9 @@ use std::thread::Builder;
 use memchr::memchr;
 
 use crate::media::SharedData;
-use crate::{Keep, LOOKED_AT_WHOLE, Piece, Record, Source};
+use crate::{Keep, Note, Piece, READ_WHOLE_MAX, Record, Source};
 use history::error::Result;
+use history::json::BYTE_ORDER_MARK;
 use history::{Part, parallel};
 
 /// Bytes per read: few enough to be still in the L2 cache when they are looked at.
@@ -165,7 +166,7 @@ pub(crate) trait Stretch: Sized + Send {
     fn within(source: &dyn Source, range: Range<u64>, keep: Option<&Keep>) -> Result<Self>;
 
     /// The contents of its lines, as far as they were read.
-    fn said(&mut self) -> impl Iterator<Item = &mut Part>;
+    fn parts(&mut self) -> impl Iterator<Item = &mut Part>;
 
     /// Whether it has a compaction that a resume may begin with: the contents of earlier lines are likely not
     /// needed.
@@ -176,25 +177,31 @@ pub(crate) trait Stretch: Sized + Send {
 
     /// Joins stretches of one session, which come last one first.
     fn joined(parts: Vec<Self>) -> Self;
+
+    fn notes(&self) -> &[Note];
+
+    /// What the beginning of a session adds to a stretch that is enough; `lines`: how many come before that
+    /// stretch. None if the session must be read whole.
+    fn into_head(self, lines: u64) -> Option<Self>;
 }
 
-/// Reads lines from the last one backwards, on all cores: all of them, or only until [`Stretch::is_enough`].
-/// Their contents are read as far back as a base. Returns the stretch, and where it begins.
+/// Reads the lines of a session from the last one backwards, on all cores: all of them, or only until
+/// [`Stretch::is_enough`], and the first ones. Contents are read as far back as a base, without `keep` none.
 ///
 /// # Errors
 /// Errors of [`Stretch::within`].
-pub(crate) fn newest<T: Stretch>(source: &dyn Source, keep: &Keep, coverage: Coverage) -> Result<(T, u64)> {
+pub(crate) fn read<T: Stretch>(source: &dyn Source, keep: Option<&Keep>, coverage: Coverage) -> Result<T> {
     let mut parts: Vec<T> = Vec::new();
     let based = AtomicBool::new(false);
-    let all = coverage == Coverage::Whole || source.len() <= LOOKED_AT_WHOLE;
-    let look = |range| T::within(source, range, Some(keep).filter(|_| !based.load(Relaxed)));
+    let all = coverage == Coverage::Whole || source.len() <= READ_WHOLE_MAX;
+    let look = |range| T::within(source, range, keep.filter(|_| !based.load(Relaxed)));
     // Where `is_enough` was last asked; it is asked again when a quarter more was read.
     let mut asked = source.len();
     let mut data = SharedData::default();
     let from = backwards(source, look, |mut part: T, from| {
         let behind = source.len() - from;
         based.fetch_or(part.has_base(), Relaxed);
-        data.share(part.said());
+        data.share(part.parts());
         parts.push(part);
         if all || !based.load(Relaxed) || (source.len() - asked) * 5 > behind * 4 {
             return true;
@@ -203,7 +210,17 @@ pub(crate) fn newest<T: Stretch>(source: &dyn Source, keep: &Keep, coverage: Cov
         parts = vec![T::joined(std::mem::take(&mut parts))];
         !parts[0].is_enough()
     })?;
-    Ok((T::joined(parts), from))
+    if from > 0 {
+        let head = T::within(source, 0..HEAD.min(from), None)?;
+        // Only notes need the line numbers.
+        let has_notes = parts.iter().any(|it| !it.notes().is_empty());
+        let lines = if has_notes { each_line_in(source, 0..from, |_, _, _| Ok(true))? } else { 0 };
+        match head.into_head(lines) {
+            Some(head) => parts.push(head),
+            None => return read(source, keep, Coverage::Whole),
+        }
+    }
+    Ok(T::joined(parts))
 }
 
 /// A source with lines appended, after a line break if its last line has none.
@@ -225,8 +242,8 @@ fn give(
     mut from: usize,
     mut to: usize,
 ) -> Result<bool> {
-    if base == 0 && from == 0 && buffer.starts_with(b"\xEF\xBB\xBF") {
-        from = 3;
+    if base == 0 && from == 0 && buffer.starts_with(BYTE_ORDER_MARK.as_bytes()) {
+        from = BYTE_ORDER_MARK.len();
     }
     while to > from && buffer[to - 1].is_ascii_whitespace() {
         to -= 1;

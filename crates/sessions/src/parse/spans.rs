@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use history::json::without_byte_order_mark;
 use memchr::memchr2;
 
 /// Byte positions in the text that was scanned.
@@ -103,7 +104,7 @@ pub(crate) fn fields(text: &str, open: usize) -> FieldSpans {
 
 /// Where the outermost value begins: after a byte order mark and white space.
 pub(crate) fn start(text: &str) -> usize {
-    space(text.as_bytes(), if text.starts_with('\u{feff}') { 3 } else { 0 })
+    space(text.as_bytes(), text.len() - without_byte_order_mark(text).len())
 }
 
 /// The first position from `at` on that is not JSON white space.

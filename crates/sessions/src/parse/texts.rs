@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use crate::Keep;
-use crate::parse::cursor::Room;
+use crate::parse::cursor::DecodeBuffer;
 use history::{Part, Text};
 
 /// How the texts of a record are replaced.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub struct Texts<'k> {
     /// Without it, all texts become empty.
     pub keep: Option<&'k Keep<'k>>,
@@ -27,9 +27,9 @@ impl Texts<'_> {
     }
 
     /// Applies `keep` to the texts of a finished part.
-    pub fn hold(self, part: &mut Part) {
+    pub fn apply_keep(self, part: &mut Part) {
         if let Some(keep) = self.keep {
-            crate::hold(part, keep, self.at);
+            crate::apply_keep(part, keep, self.at);
         }
     }
 }
@@ -37,7 +37,7 @@ impl Texts<'_> {
 /// A buffer for escaped texts, and the names of tools and ids of calls, which outputs repeat.
 #[derive(Default)]
 pub struct Scratch {
-    pub room: Room,
+    pub buffer: DecodeBuffer,
     pub names: Interner,
     pub ids: Interner,
 }
@@ -46,7 +46,7 @@ pub struct Scratch {
 /// stored once.
 #[derive(Debug, Default)]
 pub struct Interner {
-    held: [Option<Arc<str>>; RECENT],
+    recent: [Option<Arc<str>>; RECENT],
     /// The index for the next new text.
     next: usize,
 }
@@ -57,11 +57,11 @@ const RECENT: usize = 16;
 impl Interner {
     /// `text`, sharing an equal earlier one if that is still held.
     pub fn of(&mut self, text: &str) -> Arc<str> {
-        if let Some(known) = self.held.iter().flatten().find(|it| ***it == *text) {
+        if let Some(known) = self.recent.iter().flatten().find(|it| ***it == *text) {
             return known.clone();
         }
         let new = Arc::from(text);
-        self.held[self.next] = Some(Arc::clone(&new));
+        self.recent[self.next] = Some(Arc::clone(&new));
         self.next = (self.next + 1) % RECENT;
         new
     }

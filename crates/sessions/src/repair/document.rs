@@ -10,17 +10,13 @@ use super::{Damage, Findings};
 use crate::parse::document::{elements, member};
 use crate::{Record, Source, glimpse};
 use history::error::Result;
+use history::json;
 
 /// Mends the document so that it is complete, and every message is JSON.
 pub(crate) fn document(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
     let bytes = source.whole()?;
     let text = encoded(Record { at: 0, len: source.len() }, &bytes, found);
-    let mut begin = 0;
-    if text.starts_with('\u{feff}') {
-        found.note(Damage::ByteOrderMark, 0, "the file begins with EF BB BF");
-        found.replace(0..3, "");
-        begin = 3;
-    }
+    found.byte_order_mark(&bytes);
     let Some(list) = member(&text, "messages") else { return Ok(()) };
     let Some(messages) = elements(&text, list.start) else { return Ok(()) };
     let spans: Vec<_> = messages.spans.iter().map(|it| it.start as u64..it.end as u64).collect();
@@ -31,7 +27,7 @@ pub(crate) fn document(source: &dyn Source, found: &mut Findings<'_>) -> Result<
         let span = messages.spans[*it].clone();
         found.note(Damage::BrokenRecord, span.start as u64, glimpse(&text[span]));
     }
-    let closed = messages.close.is_some() && is_json(&text[begin..]);
+    let closed = messages.close.is_some() && is_json(json::without_byte_order_mark(&text));
     let whole_but_for_messages = messages.close.is_some() && !broken.is_empty();
     match removals(&spans, &broken) {
         Some(ranges) => ranges.into_iter().for_each(|it| found.replace(it, "")),

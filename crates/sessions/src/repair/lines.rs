@@ -24,10 +24,7 @@ const HALF: usize = 16 << 20;
 
 /// Mends the file so that each line is one whole JSON object.
 pub(crate) fn lines(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
-    if source.len() >= 3 && source.bytes(0..3)? == b"\xEF\xBB\xBF" {
-        found.note(Damage::ByteOrderMark, 0, "the file begins with EF BB BF");
-        found.replace(0..3, "");
-    }
+    found.byte_order_mark(&source.bytes(0..source.len().min(3))?);
     let mut half: Option<(Record, String)> = None;
     each_line(source, |_, record, bytes| {
         let text = encoded(record, bytes, found);
@@ -98,7 +95,7 @@ fn torn(source: &dyn Source, record: Record, text: &str, found: &mut Findings<'_
     let at = |range: Range<usize>| record.at + range.start as u64..record.at + range.end as u64;
     // NUL bytes are not white space in JSON, but they occur between records.
     let blank = |it: char| it == '\0' || it.is_ascii_whitespace();
-    let (mut from, mut whole, mut fragments, mut budget) = (0, Vec::new(), Vec::new(), PARSED);
+    let (mut from, mut objects, mut fragments, mut budget) = (0, Vec::new(), Vec::new(), PARSED);
     while from < text.len() {
         let rest = &text[from..];
         let skipped = rest.len() - rest.trim_start_matches(blank).len();
@@ -109,7 +106,7 @@ fn torn(source: &dyn Source, record: Record, text: &str, found: &mut Findings<'_
         }
         match first_object(rest) {
             Ok(len) => {
-                whole.push(from..from + len);
+                objects.push(from..from + len);
                 from += len;
             }
             Err(_) => {
@@ -121,7 +118,7 @@ fn torn(source: &dyn Source, record: Record, text: &str, found: &mut Findings<'_
     }
     let nul = text.contains('\0');
     let last = record.at + record.len + 2 >= source.len();
-    let damage = match (whole.len(), fragments.is_empty()) {
+    let damage = match (objects.len(), fragments.is_empty()) {
         (0, true) => Damage::NulBytes,
         (0, false) if last => Damage::CutRecord,
         (0, false) => Damage::BrokenRecord,
@@ -129,19 +126,19 @@ fn torn(source: &dyn Source, record: Record, text: &str, found: &mut Findings<'_
         (_, true) if nul => Damage::NulBytes,
         (_, true) => Damage::JoinedRecords,
     };
-    let begin = fragments.first().filter(|_| whole.is_empty()).map_or(0, |it| it.start);
-    let detail = match whole.len() {
+    let begin = fragments.first().filter(|_| objects.is_empty()).map_or(0, |it| it.start);
+    let detail = match objects.len() {
         0 => format!("{} bytes that begin with {}", text.len(), glimpse(&text[begin..])),
-        1 => format!("{} bytes next to a complete record", text.len() - whole[0].len()),
+        1 => format!("{} bytes next to a complete record", text.len() - objects[0].len()),
         many => format!("{many} records"),
     };
     found.note(damage, record.at, detail);
-    if whole.is_empty() {
+    if objects.is_empty() {
         found.replace(whole_line(source, record)?, "");
         return Ok(());
     }
     let mut done = 0;
-    for it in &whole {
+    for it in &objects {
         if it.start > done || done > 0 {
             found.replace(at(done..it.start), if done > 0 { "\n" } else { "" });
         }

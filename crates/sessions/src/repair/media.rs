@@ -56,23 +56,19 @@ pub(crate) const OPENAI: Limits = Limits {
     pdf: 50 * MB,
     pages: usize::MAX,
     request: 50 * MB,
-    types: &["image/jpeg", "image/png", "image/gif", "image/webp"],
     is_strict: false,
-    is_alone: false,
+    ..ANTHROPIC
 };
 
 /// 20 MB of inline data per request (Gemini API, "Image understanding"), 1,000 pages ("Document
 /// understanding").
 pub(crate) const GEMINI: Limits = Limits {
     image: 20 * MB,
-    side: u32::MAX,
-    side_of_many: u32::MAX,
     pdf: 20 * MB,
     pages: 1_000,
     request: 20 * MB,
     types: &["image/jpeg", "image/png", "image/gif", "image/webp", "image/heic", "image/heif", "image/bmp"],
-    is_strict: false,
-    is_alone: false,
+    ..OPENAI
 };
 
 impl Limits {
@@ -85,7 +81,7 @@ impl Limits {
 /// An attachment, as slices of a record's text.
 pub(crate) struct Attachment<'a> {
     /// All of it: what a note would replace.
-    pub(crate) whole: &'a str,
+    pub(crate) raw: &'a str,
     /// Where its type is declared, without quotes; the first one counts.
     pub(crate) types: &'a [&'a str],
     /// Its base64.
@@ -94,15 +90,15 @@ pub(crate) struct Attachment<'a> {
 
 /// Attachments that an API accepts one by one, but perhaps not all together.
 #[derive(Default)]
-pub(crate) struct Album {
+pub(crate) struct AttachmentBudget {
     images: usize,
     /// Characters of base64.
     size: usize,
     /// In the order of the session.
-    seen: Vec<Seen>,
+    accepted: Vec<Accepted>,
 }
 
-struct Seen {
+struct Accepted {
     what: String,
     size: usize,
     limits: Limits,
@@ -110,10 +106,10 @@ struct Seen {
     side: u32,
     range: Range<u64>,
     new: String,
-    taken: Range<u64>,
+    archived: Range<u64>,
 }
 
-impl Album {
+impl AttachmentBudget {
     /// Corrects the declared type of an attachment. Returns its replacement, made of a text by `note`, if it
     /// cannot stay.
     pub(crate) fn judge(
@@ -124,7 +120,7 @@ impl Album {
         note: impl Fn(&str) -> String,
         found: &mut Findings<'_>,
     ) -> Option<String> {
-        let range = at.range(it.whole);
+        let range = at.range(it.raw);
         let place = range.start;
         let mime = it.types.first().copied().unwrap_or_default();
         let image = mime.starts_with("image/");
@@ -149,8 +145,8 @@ impl Album {
             None
         };
         if let Some((damage, detail)) = bad {
-            let handle = found.take(it.data, at.range(it.data));
-            let text = noted(&detail, &handle);
+            let handle = found.archive(it.data, at.range(it.data));
+            let text = attachment_note(&detail, &handle);
             found.note(damage, place, detail);
             return Some(note(&text));
         }
@@ -161,9 +157,9 @@ impl Album {
                 Some(_) => format!("{mime} of {wide} x {high} px, {mb} MB"),
                 None => format!("{mime} of {mb} MB"),
             };
-            let new = note(&noted(&what, &(found.handle_of)(it.data.as_bytes())));
-            let (side, size, taken) = (wide.max(high), it.data.len(), at.range(it.data));
-            self.seen.push(Seen { what, size, limits: *limits, side, range, new, taken });
+            let new = note(&attachment_note(&what, &(found.handle_of)(it.data.as_bytes())));
+            let (side, size, archived) = (wide.max(high), it.data.len(), at.range(it.data));
+            self.accepted.push(Accepted { what, size, limits: *limits, side, range, new, archived });
         }
         if let Some(own) = image_type(it.data).filter(|it| image && *it != mime)
             && (limits.is_strict || !limits.types.contains(&mime))
@@ -175,8 +171,8 @@ impl Album {
     }
 
     /// After all were judged: replaces those that are too much together, the oldest first.
-    pub(crate) fn done(mut self, found: &mut Findings<'_>) {
-        for it in self.seen {
+    pub(crate) fn archive_excess(mut self, found: &mut Findings<'_>) {
+        for it in self.accepted {
             let Limits { side_of_many, request, .. } = it.limits;
             let (damage, why) = if self.images > MANY && it.side > side_of_many {
                 (Damage::ImageTooWide, format!("at most {side_of_many} px where there are many"))
@@ -188,13 +184,13 @@ impl Album {
             };
             self.size -= it.size;
             found.note(damage, it.range.start, format!("{}, {why}", it.what));
-            found.taken.push(it.taken);
+            found.archived.push(it.archived);
             found.replace(it.range, it.new);
         }
     }
 }
 
-fn noted(detail: &str, handle: &str) -> String {
+fn attachment_note(detail: &str, handle: &str) -> String {
     format!("[Attachment taken out by epitome repair: {detail}. Original: epitome recall {handle}]")
 }
 

@@ -21,6 +21,7 @@ use super::{Format, Piece, Record, Source};
 use crate::media::is_base64;
 use crate::parse::raw::{Fields, list, place, text};
 use history::error::{Error, ErrorKind, Result};
+use history::json;
 
 pub use damage::Damage;
 pub(crate) use document::document;
@@ -52,7 +53,7 @@ pub struct Repair {
     /// How often each kind was found: not all are described in `findings`.
     pub counts: BTreeMap<Damage, u64>,
     /// The ranges of the source that notes replace.
-    pub taken: Vec<Range<u64>>,
+    pub archived: Vec<Range<u64>>,
     /// The session without damage.
     pieces: Vec<Piece>,
     /// Whether `pieces` differ from the source.
@@ -76,7 +77,7 @@ pub(crate) struct Findings<'a> {
     edits: Vec<(Range<u64>, Vec<u8>)>,
     findings: Vec<(u64, Damage, String)>,
     counts: BTreeMap<Damage, u64>,
-    taken: Vec<Range<u64>>,
+    archived: Vec<Range<u64>>,
 }
 
 impl Findings<'_> {
@@ -86,6 +87,14 @@ impl Findings<'_> {
         *count += 1;
         if *count <= DESCRIBED {
             self.findings.push((at, damage, detail.into()));
+        }
+    }
+
+    /// Notes and removes the byte order mark of a file that begins with these bytes.
+    pub(crate) fn byte_order_mark(&mut self, beginning: &[u8]) {
+        if beginning.starts_with(json::BYTE_ORDER_MARK.as_bytes()) {
+            self.note(Damage::ByteOrderMark, 0, "the file begins with EF BB BF");
+            self.replace(0..3, "");
         }
     }
 
@@ -136,8 +145,8 @@ impl Findings<'_> {
     }
 
     /// The handle of data that a note replaces; this data is to be archived.
-    pub(crate) fn take(&mut self, data: &str, range: Range<u64>) -> String {
-        self.taken.push(range);
+    pub(crate) fn archive(&mut self, data: &str, range: Range<u64>) -> String {
+        self.archived.push(range);
         (self.handle_of)(data.as_bytes())
     }
 }
@@ -145,13 +154,13 @@ impl Findings<'_> {
 /// A record with its text, to find the places of slices of that text.
 pub(crate) struct At<'a> {
     pub(crate) record: Record,
-    pub(crate) whole: &'a str,
+    pub(crate) text: &'a str,
 }
 
 impl At<'_> {
     /// The range of a slice of the text in the source.
     pub(crate) fn range(&self, part: &str) -> Range<u64> {
-        let at = place(self.whole, part).unwrap_or(0..0);
+        let at = place(self.text, part).unwrap_or(0..0);
         self.record.at + at.start as u64..self.record.at + at.end as u64
     }
 }
@@ -171,14 +180,14 @@ pub fn repair(source: &dyn Source, format: Format, handle_of: &HandleOf<'_>) -> 
         return Err(Error::new(ErrorKind::Arguments, what));
     }
     let mut mended = Mended::part(source, 0..source.len());
-    let (mut findings, mut counts, mut taken) = (Vec::new(), BTreeMap::new(), Vec::new());
+    let (mut findings, mut counts, mut archived) = (Vec::new(), BTreeMap::new(), Vec::new());
     for stage in format.0.repair {
         let mut found = Findings {
             handle_of,
             edits: Vec::new(),
             findings: Vec::new(),
             counts: BTreeMap::new(),
-            taken: Vec::new(),
+            archived: Vec::new(),
         };
         stage(&mended, &mut found)?;
         findings
@@ -186,13 +195,13 @@ pub fn repair(source: &dyn Source, format: Format, handle_of: &HandleOf<'_>) -> 
         for (damage, count) in found.counts {
             *counts.entry(damage).or_default() += count;
         }
-        taken.extend(found.taken.into_iter().map(|it| mended.origin(it.start)..mended.origin(it.end)));
+        archived.extend(found.archived.into_iter().map(|it| mended.origin(it.start)..mended.origin(it.end)));
         mended = mended.edited(found.edits);
     }
     findings.sort_by_key(|it| it.0);
     let pieces = mended.into_pieces();
     let is_needed = pieces != [Piece::Keep(0..source.len())] && !source.is_empty();
-    Ok(Repair { findings: numbered(source, findings)?, counts, taken, pieces, is_needed })
+    Ok(Repair { findings: numbered(source, findings)?, counts, archived, pieces, is_needed })
 }
 
 /// Adds line numbers to findings, which are in order of position.
@@ -245,8 +254,8 @@ pub(crate) fn plain_text(content: &str) -> String {
 }
 
 /// A result whose call is missing, as a text.
-pub(crate) fn orphan_text(said: &str) -> String {
-    format!("[Result of a tool call that is not in this session]\n{said}")
+pub(crate) fn orphan_text(result: &str) -> String {
+    format!("[Result of a tool call that is not in this session]\n{result}")
 }
 
 /// Replaces an empty text.

@@ -107,13 +107,13 @@ impl<T> Pairs<T> {
     pub(crate) fn result(&mut self, id: &str, text: &str) -> ResultIs {
         let new = self.renamed.get(id).cloned();
         let name = new.as_deref().unwrap_or(id);
-        let (key, said) = (hash(name.as_bytes()), hash(text.as_bytes()));
+        let (key, text_hash) = (hash(name.as_bytes()), hash(text.as_bytes()));
         if self.open.remove(name).is_some() {
-            self.answered.insert(key, said);
+            self.answered.insert(key, text_hash);
             return new.map_or(ResultIs::Fine, ResultIs::Renamed);
         }
         match self.answered.get(&key) {
-            Some(first) => ResultIs::Second(*first == said),
+            Some(first) => ResultIs::Second(*first == text_hash),
             None => ResultIs::Orphan,
         }
     }

@@ -29,7 +29,7 @@ pub fn check(api: Format, bytes: &[u8]) -> Vec<Violation> {
     };
     let mut found = Violations::default();
     let text = json::mend(bytes);
-    match serde_json::from_str::<Value>(text.trim_start_matches('\u{feff}')) {
+    match serde_json::from_str::<Value>(json::without_byte_order_mark(&text)) {
         Err(error) => found.add("json", 0, format!("expected JSON, found {error}")),
         Ok(Value::Array(elements)) => judge(&elements, None, &mut found),
         Ok(Value::Object(body)) => {

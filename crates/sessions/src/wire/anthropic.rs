@@ -127,7 +127,7 @@ fn text_block(text: &str) -> Value {
 }
 
 fn media_block(media: &Media) -> Value {
-    let source = if media.data.contains(':') {
+    let source = if media.is_url() {
         json!({ "type": "url", "url": &*media.data })
     } else {
         json!({ "type": "base64", "media_type": &*media.mime, "data": &*media.data })
@@ -144,5 +144,5 @@ pub(super) fn takes(media: &Media) -> bool {
         MediaKind::Pdf => &*media.mime == "application/pdf",
         MediaKind::Audio | MediaKind::Other => return false,
     };
-    is_on_the_web(media) || (known && !media.data.contains(':'))
+    is_on_the_web(media) || (known && !media.is_url())
 }

@@ -226,10 +226,10 @@ impl Fitted<'_> {
             Part::Text(text) if text.as_str().trim().is_empty() => {}
             // A message from another agent of Codex is sent as its opaque item, which has the texts too.
             Part::Text(_) if self.api == Api::OpenAiResponses && is_from_agent(message) => {}
-            Part::Text(_) => self.said(new_source, message, part.clone()),
+            Part::Text(_) => self.content(new_source, message, part.clone()),
             Part::Media(media) => {
                 let media = self.attachment(media, matches!(message.role, Role::User | Role::Tool));
-                self.said(new_source, message, media);
+                self.content(new_source, message, media);
             }
             Part::Reasoning(it) => {
                 let signed = it.signature.as_ref().is_some_and(|it| !it.is_empty());
@@ -250,13 +250,13 @@ impl Fitted<'_> {
                 } else if self.api == Api::OpenAiResponses && opaque.kind.ends_with("_output") {
                     self.opaque_output(part.clone());
                 } else {
-                    self.said(new_source, message, part.clone());
+                    self.content(new_source, message, part.clone());
                 }
             }
         }
     }
 
-    fn said(&mut self, new_source: bool, message: &Message, part: Part) {
+    fn content(&mut self, new_source: bool, message: &Message, part: Part) {
         match message.role {
             Role::Assistant => self.assistant(new_source, message.kind, part),
             Role::System if !self.rules.alternates => {
@@ -386,7 +386,7 @@ impl Fitted<'_> {
 
     /// The attachment itself if the API accepts it, else a line that describes it.
     fn attachment(&mut self, media: &Media, here: bool) -> Part {
-        if here && whole(media) && self.api.takes(media) {
+        if here && is_intact(media) && self.api.takes(media) {
             return Part::Media(media.clone());
         }
         self.losses.media += 1;
@@ -407,8 +407,8 @@ fn is_thought(part: &Part) -> bool {
 }
 
 /// Whether the data is whole base64 or a URL, not a fragment.
-fn whole(media: &Media) -> bool {
-    media.data.contains(':') || is_base64(&media.data)
+fn is_intact(media: &Media) -> bool {
+    media.is_url() || is_base64(&media.data)
 }
 
 /// `[image image/png, 120 kB, left out]`: the replacement of an attachment.
@@ -421,7 +421,7 @@ fn stub(media: &Media) -> String {
         MediaKind::Other => "file",
     };
     let mime = if media.mime.is_empty() { String::new() } else { format!(" {}", media.mime) };
-    let size = if media.data.contains(':') {
+    let size = if media.is_url() {
         "by address".to_string()
     } else {
         format!("{} kB", (media.data.len() as u64 * 3 / 4).div_ceil(1000))

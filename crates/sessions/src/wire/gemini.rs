@@ -39,7 +39,7 @@ fn part(value: &Value, number: usize, index: usize, ids: &mut Ids) -> Option<Par
         let name = string(it, "name");
         let id = match string(it, "id") {
             "" => ids.made_up(number, index, name),
-            id => ids.given(id, name),
+            id => ids.remember(id, name),
         };
         let input = it.get("args").map(json::compact).unwrap_or_else(|| "{}".into());
         return Some(Part::Call(Call {
@@ -183,7 +183,7 @@ fn written(part: &Part) -> Option<String> {
 
 fn data(media: &Media) -> Value {
     let (mime, data) = (&*media.mime, &*media.data);
-    if data.contains(':') {
+    if media.is_url() {
         json!({ "fileData": { "mimeType": mime, "fileUri": data } })
     } else {
         json!({ "inlineData": { "mimeType": mime, "data": data } })

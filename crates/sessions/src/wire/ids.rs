@@ -9,20 +9,20 @@ use history::made_up_id;
 /// served.
 #[derive(Default)]
 pub(super) struct Ids {
-    waiting: HashMap<String, VecDeque<Arc<str>>>,
+    unanswered: HashMap<String, VecDeque<Arc<str>>>,
     answered: HashSet<Arc<str>>,
 }
 
 impl Ids {
     /// An id for part `index` of message `number`, a call of the tool `name`.
     pub(super) fn made_up(&mut self, number: usize, index: usize, name: &str) -> Arc<str> {
-        self.given(&made_up_id(number, index), name)
+        self.remember(&made_up_id(number, index), name)
     }
 
     /// Remembers a call that has an id, in case its answer has none.
-    pub(super) fn given(&mut self, id: &str, name: &str) -> Arc<str> {
+    pub(super) fn remember(&mut self, id: &str, name: &str) -> Arc<str> {
         let id: Arc<str> = id.into();
-        self.waiting.entry(name.to_string()).or_default().push_back(id.clone());
+        self.unanswered.entry(name.to_string()).or_default().push_back(id.clone());
         id
     }
 
@@ -35,7 +35,7 @@ impl Ids {
 
     /// The call of an answer that names only its tool: the first of that tool without an answer.
     pub(super) fn answered_by_name(&mut self, number: usize, index: usize, name: &str) -> Arc<str> {
-        let queue = self.waiting.get_mut(name);
+        let queue = self.unanswered.get_mut(name);
         let found = queue.and_then(|it| {
             loop {
                 match it.pop_front() {

@@ -148,7 +148,7 @@ fn signer(format: Format) -> Option<Api> {
 }
 
 const fn row(name: &'static str, api: Api, is_signed: bool, read: ReadFormat) -> FormatRow {
-    FormatRow { is_signed, write: Some(write), ..FormatRow::read_only(name, api, read) }
+    FormatRow { is_signed, write: Some(write), ..FormatRow::new(name, api, read) }
 }
 
 pub(crate) static ANTHROPIC: FormatRow =
@@ -451,7 +451,7 @@ fn is_on_the_web(media: &Media) -> bool {
 
 /// The URL of an attachment; data becomes a data URL.
 pub(crate) fn url_of(media: &Media) -> String {
-    if media.data.contains(':') { media.data.to_string() } else { data_url(media) }
+    if media.is_url() { media.data.to_string() } else { data_url(media) }
 }
 
 fn data_url(media: &Media) -> String {

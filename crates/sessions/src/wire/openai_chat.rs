@@ -159,7 +159,7 @@ fn written(part: &Part) -> Option<String> {
 /// Whether the API accepts an attachment in a user message: images as data or by URL, PDF as data, WAV and
 /// MP3 (OpenAI API reference, `ChatCompletionContentPart`).
 pub(super) fn takes(media: &Media) -> bool {
-    let is_data = !media.data.contains(':');
+    let is_data = !media.is_url();
     match media.kind {
         MediaKind::Image if is_data => media.mime.starts_with("image/"),
         MediaKind::Image => is_on_the_web(media),

@@ -166,7 +166,7 @@ fn result_content(output: &Output) -> Value {
 fn attached(media: &Media) -> Value {
     match media.kind {
         MediaKind::Image => json!({ "type": "input_image", "image_url": url_of(media) }),
-        MediaKind::Pdf | MediaKind::Audio | MediaKind::Other if media.data.contains(':') => {
+        MediaKind::Pdf | MediaKind::Audio | MediaKind::Other if media.is_url() => {
             json!({ "type": "input_file", "file_url": &*media.data })
         }
         MediaKind::Pdf | MediaKind::Audio | MediaKind::Other => {
@@ -183,5 +183,5 @@ pub(super) fn takes(media: &Media) -> bool {
         MediaKind::Pdf => &*media.mime == "application/pdf",
         MediaKind::Audio | MediaKind::Other => return false,
     };
-    is_on_the_web(media) || (known && !media.data.contains(':'))
+    is_on_the_web(media) || (known && !media.is_url())
 }

@@ -183,13 +183,13 @@ impl Vocabulary {
             }
             tokens -= 1;
             let (at, id) = (lowest as usize % LANES, lowest >> LANE_BITS);
-            let gone = usize::from(next[at]) % LANES;
-            let behind = usize::from(next[gone]);
-            (ids[at], next[at]) = (id, behind as u8);
-            (pairs[at], pairs[gone]) = (NONE, NONE);
-            if behind < piece.len() {
-                previous[behind] = at as u8;
-                pairs[at] = pair(id, ids[behind], at);
+            let merged = usize::from(next[at]) % LANES;
+            let following = usize::from(next[merged]);
+            (ids[at], next[at]) = (id, following as u8);
+            (pairs[at], pairs[merged]) = (NONE, NONE);
+            if following < piece.len() {
+                previous[following] = at as u8;
+                pairs[at] = pair(id, ids[following], at);
             }
             if at > 0 {
                 let before = usize::from(previous[at]) % LANES;

@@ -25,9 +25,9 @@ impl TokenCounter {
             ),
         );
         let mut reports: Vec<Report> = reports(history, self.rates).collect();
-        let refused = reports.iter().rfind(|it| !it.is_of(before[it.start]));
-        self.disbelieved = refused.map(|it| (it.message, it.context));
-        reports.retain(|it| it.is_of(before[it.start]));
+        let implausible = reports.iter().rfind(|it| !it.is_credible(before[it.start]));
+        self.implausible_report = implausible.map(|it| (it.message, it.context));
+        reports.retain(|it| it.is_credible(before[it.start]));
         // Reports of another tokenizer are used only if there are no others.
         let own = reports.iter().any(|it| it.own);
         reports.retain(|it| it.own == own);
@@ -84,13 +84,13 @@ impl TokenCounter {
         let (Some(first), Some(last)) = (reports.first(), reports.last()) else { return false };
         let learned = learned_scale(reports, before);
         self.scale = if self.rates.measured { learned.clamp(0.8, 1.4) } else { learned };
-        let beyond = |it: &Report| it.sent as f64 - before[it.start] * self.scale;
+        let overhead_of = |it: &Report| it.sent as f64 - before[it.start] * self.scale;
         // What is beyond the messages stays while they grow: at least half of what the first report shows.
-        let least = (beyond(first).max(0.0) / 2.0).min(last.sent as f64 / 2.0);
+        let least = (overhead_of(first).max(0.0) / 2.0).min(last.sent as f64 / 2.0);
         let needed = |overhead: f64| (last.sent as f64 - overhead) / before[last.start].max(1.0);
         let wanted = match given {
             Some(given) => needed(given as f64),
-            None if beyond(last) < least => needed(least),
+            None if overhead_of(last) < least => needed(least),
             None => self.scale,
         };
         self.overhead = given.unwrap_or(least as u64);
@@ -100,7 +100,7 @@ impl TokenCounter {
     }
 
     /// The share of reasoning in the messages: only a report shows which of it a client sends again.
-    pub(super) fn thought(&self, history: &History) -> f64 {
+    pub(super) fn reasoning_share(&self, history: &History) -> f64 {
         let of = |is_counted: fn(&Part) -> bool| {
             let parts = history.messages().iter().flat_map(|it| &it.parts);
             parts.filter(|it| is_counted(it)).map(|it| self.raw_part(it)).sum::<f64>()

@@ -151,7 +151,7 @@ fn what_was_not_sent_is_hidden_and_does_not_make_text_cheap() {
     let counter = TokenCounter::new(&pruned, Tokenizer::Auto, None);
     let filled = filled_by(&counter, &pruned);
     assert_eq!(counter.reported(), Some((13, sent + 50)));
-    assert_eq!(counter.disbelieved(), None);
+    assert_eq!(counter.implausible_report(), None);
     assert_eq!(
         filled.overhead + filled.messages,
         sent + counter.message(&pruned.messages()[13]),

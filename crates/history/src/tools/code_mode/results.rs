@@ -42,7 +42,7 @@ pub(super) fn results(calls: &[Call], prints_each: bool, output: &Output) -> Vec
         let text = match (own, error) {
             (_, Some(error)) if at == error.at => {
                 failed = true;
-                error.said.to_owned()
+                error.message.to_owned()
             }
             (Some(own), _) => {
                 rest = None;
@@ -77,19 +77,19 @@ fn split_outputs(calls: &[Call], body: &str) -> Option<Vec<Option<String>>> {
 struct ScriptError<'a> {
     /// The index of the call that failed.
     at: usize,
-    said: &'a str,
+    message: &'a str,
     /// The output before the error.
     before: &'a str,
 }
 
 /// The error of a failed script, if only one of its calls can have caused it.
 fn attribute_error<'a>(calls: &[Call], text: &'a str) -> Option<ScriptError<'a>> {
-    let (before, said) = text.split_once("Script error:\n")?;
-    let said = said.trim();
-    let named = |it: &usize| calls.len() == 1 || said.starts_with(&format!("{} ", calls[*it].name));
+    let (before, message) = text.split_once("Script error:\n")?;
+    let message = message.trim();
+    let named = |it: &usize| calls.len() == 1 || message.starts_with(&format!("{} ", calls[*it].name));
     let mut failed = (0..calls.len()).filter(named);
     let at = failed.next().filter(|_| failed.next().is_none())?;
-    Some(ScriptError { at, said, before })
+    Some(ScriptError { at, message, before })
 }
 
 /// The results of Codex's shell that are in a text as JSON, in the form that they have outside of code mode.
@@ -108,15 +108,15 @@ fn shells(text: &str) -> Vec<String> {
                 (cut(&text[at..next]), next)
             }
         };
-        let said = result.get("output").and_then(Value::as_str);
+        let output = result.get("output").and_then(Value::as_str);
         // `text(rest); text(output)`: the output follows the rest.
-        let said = said.map_or_else(|| text[end..].trim_start_matches('\n').to_owned(), str::to_owned);
+        let output = output.map_or_else(|| text[end..].trim_start_matches('\n').to_owned(), str::to_owned);
         let head = match (result.get("exit_code"), result.get("session_id")) {
             (Some(Value::Number(code)), _) => format!("{ENDED}{code}\n"),
             (_, Some(Value::Null) | None) => "Script completed\n".to_owned(),
             (_, Some(session)) => format!("{RUNNING}{}\n", plain(session)),
         };
-        out.push(format!("{head}\nOutput:\n{said}"));
+        out.push(format!("{head}\nOutput:\n{output}"));
         from = end;
     }
     out

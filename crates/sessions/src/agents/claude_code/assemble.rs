@@ -24,12 +24,12 @@ pub(super) struct Origin {
 }
 
 pub(super) struct RowItem {
-    pub(super) says: RowSays,
+    pub(super) kind: ItemKind,
     pub(super) parts: Vec<Part>,
 }
 
 /// What the parts of a row are.
-pub(super) enum RowSays {
+pub(super) enum ItemKind {
     /// A block or more of a response.
     Reply {
         response: Arc<str>,
@@ -76,8 +76,8 @@ fn orphans(items: &[LiveRow]) -> HashSet<(usize, usize)> {
     let (mut running, mut begun) = (None, HashSet::new());
     for (number, LiveRow { item, .. }) in items.iter().enumerate() {
         let parts = &item.parts;
-        match &item.says {
-            RowSays::Reply { response, .. } => {
+        match &item.kind {
+            ItemKind::Reply { response, .. } => {
                 if begun.insert(response) {
                     running = Some(response);
                 }
@@ -90,7 +90,7 @@ fn orphans(items: &[LiveRow]) -> HashSet<(usize, usize)> {
                     }
                 }
             }
-            RowSays::Results(_) => {
+            ItemKind::Results(_) => {
                 for (place, part) in parts.iter().enumerate() {
                     let Part::Output(output) = part else { continue };
                     let Some(call) = waiting.remove(&*output.id) else {
@@ -104,14 +104,14 @@ fn orphans(items: &[LiveRow]) -> HashSet<(usize, usize)> {
                     }
                 }
             }
-            RowSays::Words(_) | RowSays::Summary => {
+            ItemKind::Words(_) | ItemKind::Summary => {
                 running = None;
                 begun.clear();
             }
-            RowSays::Before | RowSays::After => begun.clear(),
+            ItemKind::Before | ItemKind::After => begun.clear(),
         }
     }
-    let runs = |number: usize| matches!(&items[number].item.says, RowSays::Reply { response, .. } if Some(response) == running);
+    let runs = |number: usize| matches!(&items[number].item.kind, ItemKind::Reply { response, .. } if Some(response) == running);
     let unanswered = calls.iter().filter(|it| !it.3 && !runs(it.0)).map(|it| (it.0, it.1));
     gone.extend(unanswered.collect::<Vec<_>>());
     gone
@@ -121,15 +121,15 @@ fn orphans(items: &[LiveRow]) -> HashSet<(usize, usize)> {
 fn drop_lone_reasoning(items: &mut Vec<LiveRow>) {
     let says = |parts: &[Part]| parts.iter().any(|it| !matches!(it, Part::Reasoning(_)));
     // Thinking stays if another row of its response says something.
-    let spoken = items.iter().filter(|it| says(&it.item.parts)).filter_map(|it| match &it.item.says {
-        RowSays::Reply { response, .. } => Some(response.clone()),
+    let spoken = items.iter().filter(|it| says(&it.item.parts)).filter_map(|it| match &it.item.kind {
+        ItemKind::Reply { response, .. } => Some(response.clone()),
         _ => None,
     });
     let spoken: HashSet<Arc<str>> = spoken.collect();
     items.retain(|LiveRow { item, .. }| {
         let is_spoken = |response| spoken.contains(response);
         !item.parts.is_empty()
-            && !matches!(&item.says, RowSays::Reply { response, .. } if !is_spoken(response))
+            && !matches!(&item.kind, ItemKind::Reply { response, .. } if !is_spoken(response))
     });
 }
 
@@ -141,7 +141,7 @@ pub(super) struct Assembly {
     /// Indices in `replies` by response id.
     by_response: HashMap<Arc<str>, usize>,
     /// The rows of all replies.
-    said: Vec<MessagePiece>,
+    reply_rows: Vec<MessagePiece>,
     results: Vec<MessagePiece>,
     before: Vec<MessagePiece>,
     words: Vec<MessagePiece>,
@@ -190,11 +190,11 @@ impl Assembly {
         Self { out, ..Self::default() }
     }
 
-    pub(super) fn take(&mut self, LiveRow { origin, item }: LiveRow) {
+    pub(super) fn add(&mut self, LiveRow { origin, item }: LiveRow) {
         let piece = |kind, parts| MessagePiece { origin: Some(origin), reply: 0, kind, parts };
-        let RowItem { says, parts } = *item;
-        match says {
-            RowSays::Reply { response, usage, model } => {
+        let RowItem { kind, parts } = *item;
+        match kind {
+            ItemKind::Reply { response, usage, model } => {
                 // Blocks of one response belong together, even with results in between.
                 let only_results = self.before.is_empty() && self.words.is_empty() && self.after.is_empty();
                 let known = self.by_response.get(&response).copied().filter(|_| only_results);
@@ -211,17 +211,17 @@ impl Assembly {
                     (reply.usage, reply.model) = (usage, model);
                 }
                 reply.late |= !self.results.is_empty();
-                self.said.push(MessagePiece { reply: number, ..piece(Kind::Said, parts) });
+                self.reply_rows.push(MessagePiece { reply: number, ..piece(Kind::Said, parts) });
             }
-            RowSays::Summary => {
+            ItemKind::Summary => {
                 // Attachments after a summary stay after it, so that the summary comes first.
                 self.flush();
                 self.push(Role::User, Kind::Summary, &mut [piece(Kind::Summary, parts)]);
             }
-            RowSays::Results(kind) => self.results.push(piece(kind, parts)),
-            RowSays::Before => self.before.push(piece(Kind::Context, parts)),
-            RowSays::Words(kind) => self.words.push(piece(kind, parts)),
-            RowSays::After => self.after.push(piece(Kind::Context, parts)),
+            ItemKind::Results(kind) => self.results.push(piece(kind, parts)),
+            ItemKind::Before => self.before.push(piece(Kind::Context, parts)),
+            ItemKind::Words(kind) => self.words.push(piece(kind, parts)),
+            ItemKind::After => self.after.push(piece(Kind::Context, parts)),
         }
     }
 
@@ -232,10 +232,10 @@ impl Assembly {
 
     fn flush(&mut self) {
         self.by_response.clear();
-        let mut said = std::mem::take(&mut self.said);
+        let mut rows = std::mem::take(&mut self.reply_rows);
         // In file order.
-        said.sort_by_key(|it| (it.reply, it.row()));
-        let pieces = said.chunk_by_mut(|a, b| a.reply == b.reply);
+        rows.sort_by_key(|it| (it.reply, it.row()));
+        let pieces = rows.chunk_by_mut(|a, b| a.reply == b.reply);
         for (reply, pieces) in std::mem::take(&mut self.replies).into_iter().zip(pieces) {
             if reply.late {
                 self.push(Role::Assistant, Kind::Said, &mut calls_last(pieces));
@@ -290,15 +290,15 @@ impl Assembly {
 
 /// Moves calls to the end: what the model said after a result goes before the calls.
 fn calls_last(pieces: &mut [MessagePiece]) -> Vec<MessagePiece> {
-    let (mut said, mut calls) = (Vec::new(), Vec::new());
+    let (mut others, mut calls) = (Vec::new(), Vec::new());
     for MessagePiece { origin, reply, kind, parts } in pieces {
-        let (of_calls, others): (Vec<_>, Vec<_>) =
+        let (of_calls, rest): (Vec<_>, Vec<_>) =
             std::mem::take(parts).into_iter().partition(|it| matches!(it, Part::Call(_)));
-        let again = origin.clone().filter(|_| others.is_empty());
-        said.push(MessagePiece { origin: origin.take(), reply: *reply, kind: *kind, parts: others });
+        let again = origin.clone().filter(|_| rest.is_empty());
+        others.push(MessagePiece { origin: origin.take(), reply: *reply, kind: *kind, parts: rest });
         calls.push(MessagePiece { origin: again, reply: *reply, kind: *kind, parts: of_calls });
     }
-    said.into_iter().chain(calls).filter(|it| !it.parts.is_empty()).collect()
+    others.into_iter().chain(calls).filter(|it| !it.parts.is_empty()).collect()
 }
 
 /// The parts of all pieces, in a vector of exact capacity.

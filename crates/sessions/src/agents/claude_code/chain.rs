@@ -9,7 +9,7 @@ use super::line::{LineReader, RowLine};
 use super::load::loaded;
 use super::row::{Row, RowKind};
 use super::{ROW_TYPES, SIDE_TYPES};
-use crate::parse::lines::{Coverage, HEAD, Stretch, backwards, each_line_in, newest};
+use crate::parse::lines::{self, Coverage, Stretch, each_line_in};
 use crate::parse::raw::Fields;
 use crate::{Keep, Note, Record, Source, derive, glimpse};
 use history::error::Result;
@@ -24,7 +24,7 @@ pub(super) struct Index {
     pub(super) session: Option<Arc<str>>,
     pub(super) times: Option<(i64, i64)>,
     /// Whether any line was one of Claude Code's.
-    pub(super) known: bool,
+    pub(super) is_claude_code: bool,
     /// The last `last-prompt`: the uuid that it points at, the number of rows before it, its line number.
     pub(super) pointer: Option<(Arc<str>, usize, u64)>,
     /// The number of lines, including blank ones.
@@ -32,34 +32,18 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// Reads all lines, or only the first ones and those that the chain depends on.
+    /// Reads all lines, or only the first ones and those that the chain depends on; without `keep`, of rows
+    /// only their places in the tree.
     ///
     /// The contents of rows are read with them as far back as the chain usually leads, to the last compaction
     /// boundary. Live rows before that are left to be read again (`load`).
-    pub(super) fn of(source: &dyn Source, keep: &Keep, coverage: Coverage) -> Result<Self> {
-        let (index, from) = newest::<Self>(source, keep, coverage)?;
-        if from == 0 {
-            return Ok(index.without_sidechains());
+    pub(super) fn of(source: &dyn Source, keep: Option<&Keep>, coverage: Coverage) -> Result<Self> {
+        let mut index: Self = lines::read(source, keep, coverage)?;
+        // In a sub-agent's file all rows are sidechain: there they are the main chain.
+        if index.rows.iter().all(|it| it.sidechain) {
+            index.rows.iter_mut().for_each(|it| it.sidechain = false);
         }
-        // The session began at the earliest time of its first rows, which are not strictly in order.
-        let first = Self::within(source, 0..HEAD.min(from), None)?;
-        let lines =
-            if index.notes.is_empty() { 0 } else { each_line_in(source, 0..from, |_, _, _| Ok(true))? };
-        Ok(Self::joined(vec![index, Self { times: first.times, lines, ..Self::default() }]))
-    }
-
-    /// Reads all lines, but of rows only their places in the tree.
-    pub(super) fn places(source: &dyn Source) -> Result<Self> {
-        let mut parts = Vec::new();
-        backwards(
-            source,
-            |range| Self::within(source, range, None),
-            |part, _| {
-                parts.push(part);
-                true
-            },
-        )?;
-        Ok(Self::joined(parts).without_sidechains())
+        Ok(index)
     }
 
     /// The last compaction boundary.
@@ -67,19 +51,11 @@ impl Index {
         self.rows.iter().rposition(|it| it.kind == RowKind::Boundary && !it.sidechain)
     }
 
-    /// In a sub-agent's file all rows are sidechain: there they are the main chain.
-    fn without_sidechains(mut self) -> Self {
-        if self.rows.iter().all(|it| it.sidechain) {
-            self.rows.iter_mut().for_each(|it| it.sidechain = false);
-        }
-        self
-    }
-
-    fn time(&mut self, at: i64) {
+    fn widen_times(&mut self, at: i64) {
         self.times = derive::widened(self.times, at);
     }
 
-    fn take(&mut self, number: u64, record: u32, line: &mut RowLine<'_>) -> Result<(), String> {
+    fn add_line(&mut self, number: u64, record: u32, line: &mut RowLine<'_>) -> Result<(), String> {
         let Some(kind) = line.kind.as_deref() else {
             return Err("expected a type, found none; not used".into());
         };
@@ -92,19 +68,19 @@ impl Index {
             if !SIDE_TYPES.contains(&kind) {
                 return Err(format!("unknown type {kind:?}; not used"));
             }
-            self.known = true;
-            self.session = shared(line.session.as_deref(), self.session.as_ref()).or(self.session.take());
+            self.is_claude_code = true;
+            self.session = interned(line.session.as_deref(), self.session.as_ref()).or(self.session.take());
             return Ok(());
         }
         let Some(uuid) = line.uuid.as_deref() else {
             return Err(format!("expected a uuid on {kind:?}, found none; not used"));
         };
         let kind = row_kind(kind, line);
-        self.known = true;
-        let session = shared(line.session.as_deref(), self.session.as_ref());
+        self.is_claude_code = true;
+        let session = interned(line.session.as_deref(), self.session.as_ref());
         self.session = session.or_else(|| self.session.take());
         if let Some(at) = line.at {
-            self.time(at);
+            self.widen_times(at);
         }
         // Most rows have the directory and response of the row before, which is also their parent: these
         // strings are shared.
@@ -114,7 +90,7 @@ impl Index {
         let response = match kind {
             RowKind::Assistant { .. } => {
                 let id = line.message.as_ref().and_then(|it| it.id.as_deref());
-                let response = shared(id, known(|it| it.response.as_ref()));
+                let response = interned(id, known(|it| it.response.as_ref()));
                 Some(response.unwrap_or_else(|| uuid.clone()))
             }
             _ => None,
@@ -123,12 +99,12 @@ impl Index {
             record,
             line: number,
             kind,
-            parent: shared(line.parent.as_deref(), known(|it| Some(&it.uuid))),
-            answers: shared(line.answers.as_deref(), known(|it| Some(&it.uuid))),
+            parent: interned(line.parent.as_deref(), known(|it| Some(&it.uuid))),
+            answers: interned(line.answers.as_deref(), known(|it| Some(&it.uuid))),
             sidechain: line.sidechain == Some(true),
             response,
             at: line.at,
-            cwd: shared(line.cwd.as_deref(), known(|it| it.cwd.as_ref())),
+            cwd: interned(line.cwd.as_deref(), known(|it| it.cwd.as_ref())),
             planning: line.mode.as_deref().map(|it| it == "plan"),
             compact: line.compact.take(),
             loaded: None,
@@ -156,17 +132,17 @@ impl Stretch for Index {
                 line => line,
             };
             let rows = index.rows.len();
-            let taken = line.ok_or_else(|| broken(bytes)).and_then(|mut line| {
-                index.take(number, at, &mut line)?;
+            let added = line.ok_or_else(|| broken(bytes)).and_then(|mut line| {
+                index.add_line(number, at, &mut line)?;
                 if let (Some(row), Some(_)) = (index.rows.get_mut(rows), keep) {
                     let name = line.message.as_ref().and_then(|it| it.model.as_deref());
-                    let answered = shared(name, model.as_ref());
+                    let answered = interned(name, model.as_ref());
                     row.loaded = Some(loaded(row, &mut line, answered.clone(), reader.texts));
                     model = answered.or(model.take());
                 }
                 Ok(())
             });
-            if let Err(what) = taken {
+            if let Err(what) = added {
                 index.notes.push(Note { line: number, what });
             }
             Ok(true)
@@ -177,7 +153,7 @@ impl Stretch for Index {
         Ok(index)
     }
 
-    fn said(&mut self) -> impl Iterator<Item = &mut Part> {
+    fn parts(&mut self) -> impl Iterator<Item = &mut Part> {
         let loaded = self.rows.iter_mut().filter_map(|it| it.loaded.as_mut()?.as_mut().ok());
         loaded.filter_map(|it| it.item.as_mut()).flat_map(|it| &mut it.parts)
     }
@@ -192,10 +168,10 @@ impl Stretch for Index {
         let Some(boundary) = self.boundary() else { return false };
         let Some(compact) = &self.rows[boundary].compact else { return false };
         let by_uuid: HashMap<&str, &Row> = self.rows.iter().map(|it| (&*it.uuid, it)).collect();
-        let there = |uuid: &str| by_uuid.contains_key(uuid);
-        let hangs = |row: &Row| row.parent.as_deref().is_none_or(there);
+        let is_known = |uuid: &str| by_uuid.contains_key(uuid);
+        let has_parent = |row: &Row| row.parent.as_deref().is_none_or(is_known);
         let preserved = match (&compact.kept, &compact.segment) {
-            (Some(kept), _) => there(&kept.anchor_uuid) && kept.uuids.iter().all(|it| there(it)),
+            (Some(kept), _) => is_known(&kept.anchor_uuid) && kept.uuids.iter().all(|it| is_known(it)),
             (None, Some(segment)) => {
                 let mut at = by_uuid.get(segment.tail_uuid.as_str());
                 let mut steps = 0;
@@ -205,20 +181,20 @@ impl Stretch for Index {
                     at = row.parent.as_deref().and_then(|it| by_uuid.get(it));
                     steps += 1;
                 }
-                at.is_some() && there(&segment.anchor_uuid)
+                at.is_some() && is_known(&segment.anchor_uuid)
             }
             (None, None) => true,
         };
         let pointed = match &self.pointer {
-            Some((leaf, before, _)) if boundary < *before => there(leaf),
+            Some((leaf, before, _)) if boundary < *before => is_known(leaf),
             Some(_) | None => true,
         };
-        let behind = || self.rows[boundary..].iter().filter(|it| !it.sidechain);
+        let since_boundary = || self.rows[boundary..].iter().filter(|it| !it.sidechain);
         preserved
             && pointed
             && self.session.is_some()
-            && behind().all(hangs)
-            && behind().any(|it| it.at.is_some())
+            && since_boundary().all(has_parent)
+            && since_boundary().any(|it| it.at.is_some())
     }
 
     fn joined(parts: Vec<Self>) -> Self {
@@ -239,16 +215,25 @@ impl Stretch for Index {
             }));
             all.session = part.session.or(all.session);
             if let Some((from, to)) = part.times {
-                all.time(from);
-                all.time(to);
+                all.widen_times(from);
+                all.widen_times(to);
             }
-            all.known |= part.known;
+            all.is_claude_code |= part.is_claude_code;
             if let Some((leaf, before, line)) = part.pointer {
                 all.pointer = Some((leaf, before + rows, line + lines));
             }
             all.lines += part.lines;
         }
         all
+    }
+
+    fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    /// The session began at the earliest time of its first rows, which are not strictly in order.
+    fn into_head(self, lines: u64) -> Option<Self> {
+        Some(Self { times: self.times, lines, ..Self::default() })
     }
 }
 
@@ -277,7 +262,7 @@ fn broken(bytes: &[u8]) -> String {
 }
 
 /// Interns a string: `known` if it is equal.
-fn shared(new: Option<&str>, known: Option<&Arc<str>>) -> Option<Arc<str>> {
+fn interned(new: Option<&str>, known: Option<&Arc<str>>) -> Option<Arc<str>> {
     let new = new?;
     Some(known.filter(|it| ***it == *new).map_or_else(|| new.into(), Arc::clone))
 }

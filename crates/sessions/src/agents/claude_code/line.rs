@@ -107,10 +107,11 @@ impl RowContent<'_> {
     }
 }
 
+#[derive(Default)]
 pub(super) struct LineReader<'k> {
     /// Without a `keep`, only the places of rows in the tree are read.
     pub(super) texts: Texts<'k>,
-    held: Scratch,
+    scratch: Scratch,
     /// Buffer for a text that is joined from several.
     joined: String,
     /// Buffer for the parts of a message.
@@ -138,18 +139,18 @@ struct Block<'a> {
 
 impl<'k> LineReader<'k> {
     pub(super) fn new(keep: Option<&'k Keep<'k>>, at: u64) -> Self {
-        Self { texts: Texts { keep, at }, held: Scratch::default(), joined: String::new(), parts: Vec::new() }
+        Self { texts: Texts { keep, at }, ..Self::default() }
     }
 
     /// Reads a line, if it is an object that needs no mending.
     pub(super) fn line<'a>(&mut self, line: &'a [u8]) -> Option<RowLine<'a>> {
         let mut out = RowLine::default();
         Cursor::whole(line, |it| it.object(|it, name| self.field(&mut out, it, name)))?;
-        let Some(said) = &mut out.message else { return Some(out) };
+        let Some(content) = &mut out.message else { return Some(out) };
         // Searched for anywhere in the message.
-        said.has_result |= out.kind.as_deref() == Some("user")
+        content.has_result |= out.kind.as_deref() == Some("user")
             && memmem::find(&line[out.message_at.clone()], b"\"tool_result\"").is_some();
-        for part in &mut said.parts {
+        for part in &mut content.parts {
             if let Part::Output(output) = part {
                 // The error of an MCP server could read like a refusal.
                 output.refusal.take_if(|it| !out.refused.is_real(it));
@@ -181,8 +182,8 @@ impl<'k> LineReader<'k> {
                 out.compact = Some(it.json()?).filter(Value::is_object).map(|it| Box::new(compact(&it)))
             }
             "message" => {
-                let (said, place) = it.span(|it| it.optional(b'{', |it| self.message(it)))?;
-                (out.message, out.message_at) = (said, place);
+                let (content, place) = it.span(|it| it.optional(b'{', |it| self.message(it)))?;
+                (out.message, out.message_at) = (content, place);
             }
             "content" => out.content = it.optional(b'"', |it| self.text(it))?,
             "attachment" => out.attached.attachment = Some(it.raw()?).filter(|it| *it != "null"),
@@ -199,50 +200,50 @@ impl<'k> LineReader<'k> {
     }
 
     fn message<'a>(&mut self, it: &mut Cursor<'a>) -> Option<RowContent<'a>> {
-        let mut said = RowContent::default();
+        let mut content = RowContent::default();
         it.object(|it, name| {
             match name {
-                "id" => said.id = it.optional_string()?,
-                "model" => said.model = it.optional_string()?,
-                "usage" => said.usage = it.optional(b'{', reported)?,
-                "content" => self.content(it, &mut said)?,
+                "id" => content.id = it.optional_string()?,
+                "model" => content.model = it.optional_string()?,
+                "usage" => content.usage = it.optional(b'{', reported)?,
+                "content" => self.content(it, &mut content)?,
                 _ => it.pass()?,
             }
             Some(())
         })?;
-        Some(said)
+        Some(content)
     }
 
     /// `content`: a string, or blocks.
-    fn content(&mut self, it: &mut Cursor<'_>, said: &mut RowContent<'_>) -> Option<()> {
-        (said.is_own, said.is_summary, said.has_result) = (false, false, false);
+    fn content(&mut self, it: &mut Cursor<'_>, content: &mut RowContent<'_>) -> Option<()> {
+        (content.is_own, content.is_summary, content.has_result) = (false, false, false);
         self.parts.clear();
         match (it.peek()?, self.texts.keep) {
             (b'"', Some(_)) => {
-                let text = it.text(&mut self.held.room)?;
+                let text = it.text(&mut self.scratch.buffer)?;
                 if !text.trim().is_empty() {
-                    (said.is_own, said.is_summary) = (!is_clients(text), is_our_summary(text));
+                    (content.is_own, content.is_summary) = (!is_clients(text), is_our_summary(text));
                     self.parts.push(Part::Text(self.texts.of(text)));
                 }
             }
-            (b'[', _) => it.list(|it| self.block(it, said))?,
+            (b'[', _) => it.list(|it| self.block(it, content))?,
             _ => it.pass()?,
         }
         // Collected, because that gives an exact capacity.
-        said.parts = self.parts.drain(..).collect();
+        content.parts = self.parts.drain(..).collect();
         Some(())
     }
 
     /// The parts of a `content` value outside a message.
     pub(super) fn parts<'a>(&mut self, raw: &'a str) -> RowContent<'a> {
-        let mut said = RowContent::default();
+        let mut content = RowContent::default();
         // Invalid JSON has no content.
-        let _: Option<()> = Cursor::whole(raw.as_bytes(), |it| self.content(it, &mut said));
-        said
+        let _: Option<()> = Cursor::whole(raw.as_bytes(), |it| self.content(it, &mut content));
+        content
     }
 
     /// Reads a block; one that is not sent, or not an object, gives no part.
-    fn block(&mut self, it: &mut Cursor<'_>, said: &mut RowContent<'_>) -> Option<()> {
+    fn block(&mut self, it: &mut Cursor<'_>, content: &mut RowContent<'_>) -> Option<()> {
         if it.peek()? != b'{' {
             return it.pass();
         }
@@ -252,7 +253,7 @@ impl<'k> LineReader<'k> {
         let kind = block.kind.unwrap_or_default();
         let part = match &*kind {
             "text" => {
-                (said.is_own, said.is_summary) = (said.is_own | block.is_own, block.is_summary);
+                (content.is_own, content.is_summary) = (content.is_own | block.is_own, block.is_summary);
                 block.text.map(Part::Text)
             }
             "thinking" => {
@@ -265,15 +266,15 @@ impl<'k> LineReader<'k> {
             }
             "tool_use" => {
                 let (id, name) =
-                    (owned(block.id, &mut self.held.ids), owned(block.name, &mut self.held.names));
+                    (owned(block.id, &mut self.scratch.ids), owned(block.name, &mut self.scratch.names));
                 let input = block.input.unwrap_or_else(|| self.texts.of("{}"));
                 Some(Part::Call(Call { id, name, input, freeform: false, signature: None }))
             }
             "tool_result" => {
-                said.has_result = true;
+                content.has_result = true;
                 let result = block.result.unwrap_or_else(|| output(Text::default(), "", Vec::new()));
                 let refusal = result.refusal.filter(|_| block.failed);
-                let id = owned(block.call, &mut self.held.ids);
+                let id = owned(block.call, &mut self.scratch.ids);
                 Some(Part::Output(Output { id, failed: block.failed, refusal, ..result }))
             }
             // Marks that another model took over; not sent (2.1.328).
@@ -281,7 +282,7 @@ impl<'k> LineReader<'k> {
             _ if self.texts.keep.is_none() => None,
             kind => Some(match block.source.and_then(|it| attachment(kind, it)) {
                 Some(media) => {
-                    said.is_own = true;
+                    content.is_own = true;
                     Part::Media(media)
                 }
                 None => {
@@ -300,7 +301,7 @@ impl<'k> LineReader<'k> {
             ("text", Some(_)) => {
                 (block.text, block.is_own, block.is_summary) = (None, false, false);
                 it.optional(b'"', |it| {
-                    let text = it.text(&mut self.held.room)?;
+                    let text = it.text(&mut self.scratch.buffer)?;
                     if !text.is_empty() {
                         (block.is_own, block.is_summary) = (!is_clients(text), is_our_summary(text));
                         block.text = Some(self.texts.of(text));
@@ -325,7 +326,7 @@ impl<'k> LineReader<'k> {
 
     fn text(&mut self, it: &mut Cursor<'_>) -> Option<Text> {
         match self.texts.keep {
-            Some(_) => it.text(&mut self.held.room).map(|it| self.texts.of(it)),
+            Some(_) => it.text(&mut self.scratch.buffer).map(|it| self.texts.of(it)),
             None => it.pass().map(|()| Text::default()),
         }
     }
@@ -337,7 +338,7 @@ impl<'k> LineReader<'k> {
         let of = |text: &str, media| output(texts.of(text), text, media);
         let mut media = Vec::new();
         match it.peek()? {
-            b'"' => it.text(&mut self.held.room).map(|it| of(it, media)),
+            b'"' => it.text(&mut self.scratch.buffer).map(|it| of(it, media)),
             b'[' => {
                 let mut joined = std::mem::take(&mut self.joined);
                 joined.clear();
@@ -369,7 +370,7 @@ impl<'k> LineReader<'k> {
                     "type" => kind = it.optional_string()?,
                     "text" => {
                         joined.truncate(from);
-                        it.optional(b'"', |it| it.text(&mut self.held.room).map(|it| line(joined, it)))?;
+                        it.optional(b'"', |it| it.text(&mut self.scratch.buffer).map(|it| line(joined, it)))?;
                     }
                     "source" => source = Some(it.raw()?),
                     _ => it.pass()?,
@@ -404,12 +405,12 @@ impl Refused<'_> {
     }
 }
 
-/// `said`: the text of the result before `keep` replaced it.
-fn output(text: Text, said: &str, media: Vec<Media>) -> Output {
+/// `read`: the text of the result before `keep` replaced it.
+fn output(text: Text, read: &str, media: Vec<Media>) -> Output {
     Output {
-        cleared: is_cleared(said),
+        cleared: is_cleared(read),
         media: media.into(),
-        refusal: refusal::claude_code(said).map(Box::new),
+        refusal: refusal::claude_code(read).map(Box::new),
         ..Output::new("", text)
     }
 }
@@ -436,8 +437,8 @@ mod tests {
 
     fn parts(content: &str) -> (Vec<Part>, Kind) {
         let line = format!(r#"{{"message":{{"content":{content}}},"type":"user"}}"#);
-        let said = read(&line, |it| it.message.map(|it| (it.kind(), it.parts))).flatten();
-        said.map(|(kind, parts)| (parts, kind)).unwrap()
+        let content = read(&line, |it| it.message.map(|it| (it.kind(), it.parts))).flatten();
+        content.map(|(kind, parts)| (parts, kind)).unwrap()
     }
 
     #[test]

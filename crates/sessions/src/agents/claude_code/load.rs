@@ -4,18 +4,16 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::assemble::{RowItem, RowSays};
+use super::assemble::{ItemKind, RowItem};
 use super::blocks::is_blank;
 use super::line::{Attached, LineReader, RowContent, RowLine};
 use super::row::{Loaded, Row, RowKind};
+use super::usage::SYNTHETIC;
 use crate::parse::raw::{Fields, list};
 use crate::parse::texts::{Texts, WHOLE};
 use crate::{Keep, Record, Source};
 use history::error::Result;
 use history::{Kind, Part, Text, Usage};
-
-/// The model name on rows that the client wrote in the model's place.
-pub(super) const SYNTHETIC: &str = "<synthetic>";
 
 /// Where attachments hold their text in versions that did not record what was sent: type, JSON pointer.
 const ATTACHED: [(&str, &str); 14] = [
@@ -69,20 +67,20 @@ pub(super) fn loaded(
     let item = match row.kind {
         RowKind::Boundary | RowKind::Link | RowKind::Assistant { api_error: true } => None,
         RowKind::Assistant { api_error: false } => {
-            let said = line.message.take().ok_or_else(missing)?;
-            return Ok(reply(row.response.clone().unwrap_or_default(), model, said.usage, said.parts));
+            let content = line.message.take().ok_or_else(missing)?;
+            return Ok(reply(row.response.clone().unwrap_or_default(), model, content.usage, content.parts));
         }
         RowKind::User { meta, summary, .. } => {
             Some(words(line.message.take().ok_or_else(missing)?, meta, summary))
         }
         RowKind::LocalCommand => {
             let parts = line.content.take().into_iter().map(Part::Text).collect();
-            Some(RowItem { says: RowSays::Words(Kind::Context), parts })
+            Some(RowItem { kind: ItemKind::Words(Kind::Context), parts })
         }
         RowKind::Attachment => {
             let mut item = attachment(&line.attached)?;
             let parts = item.iter_mut().flat_map(|it| &mut it.parts);
-            parts.for_each(|it| texts.hold(it));
+            parts.for_each(|it| texts.apply_keep(it));
             item
         }
     };
@@ -93,21 +91,21 @@ fn reply(response: Arc<str>, model: Option<Arc<str>>, usage: Option<Usage>, part
     let synthetic = model.as_deref() == Some(SYNTHETIC);
     let usage = usage.filter(|it| !synthetic && it.context() > 0);
     let model = model.filter(|_| !synthetic);
-    let says = RowSays::Reply { response, usage, model: model.clone().filter(|_| usage.is_some()) };
-    Loaded { item: Some(Box::new(RowItem { says, parts })), model }
+    let kind = ItemKind::Reply { response, usage, model: model.clone().filter(|_| usage.is_some()) };
+    Loaded { item: Some(Box::new(RowItem { kind, parts })), model }
 }
 
-fn words(said: RowContent<'_>, meta: bool, summary: bool) -> RowItem {
-    let kind = if meta { Kind::Context } else { said.kind() };
-    let parts = said.parts;
-    let says = if parts.iter().any(|it| matches!(it, Part::Output(_))) {
-        RowSays::Results(kind)
-    } else if summary || said.is_summary && matches!(&*parts, [Part::Text(_)]) {
-        RowSays::Summary
+fn words(content: RowContent<'_>, meta: bool, summary: bool) -> RowItem {
+    let words_kind = if meta { Kind::Context } else { content.kind() };
+    let parts = content.parts;
+    let kind = if parts.iter().any(|it| matches!(it, Part::Output(_))) {
+        ItemKind::Results(words_kind)
+    } else if summary || content.is_summary && matches!(&*parts, [Part::Text(_)]) {
+        ItemKind::Summary
     } else {
-        RowSays::Words(kind)
+        ItemKind::Words(words_kind)
     };
-    RowItem { says, parts }
+    RowItem { kind, parts }
 }
 
 fn attachment(attached: &Attached<'_>) -> Result<Option<RowItem>, String> {
@@ -120,8 +118,8 @@ fn attachment(attached: &Attached<'_>) -> Result<Option<RowItem>, String> {
     // sends it wrapped in a sentence of its own; only the words themselves are read.
     let queued = || fields.text("commandMode").is_none_or(|it| it == "prompt" || it == "task-notification");
     if kind == "queued_command" && queued() {
-        let said = reader.parts(fields.get("prompt").unwrap_or_default());
-        return Ok(Some(RowItem { says: RowSays::Words(said.kind()), parts: said.parts }));
+        let content = reader.parts(fields.get("prompt").unwrap_or_default());
+        return Ok(Some(RowItem { kind: ItemKind::Words(content.kind()), parts: content.parts }));
     }
     let user = attached.role.as_deref() == Some("user");
     let texts: Vec<Part> = match attached.rendered {
@@ -147,7 +145,7 @@ fn attachment(attached: &Attached<'_>) -> Result<Option<RowItem>, String> {
         }
     };
     if user {
-        return Ok(Some(RowItem { says: RowSays::Before, parts: texts }));
+        return Ok(Some(RowItem { kind: ItemKind::Before, parts: texts }));
     }
     // In a `system` message the client sends it without the `<system-reminder>` tag.
     let bare = |part: Part| match part {
@@ -159,5 +157,5 @@ fn attachment(attached: &Attached<'_>) -> Result<Option<RowItem>, String> {
         other => other,
     };
     let parts = texts.into_iter().map(bare).filter(|it| !is_blank(it)).collect();
-    Ok(Some(RowItem { says: RowSays::After, parts }))
+    Ok(Some(RowItem { kind: ItemKind::After, parts }))
 }

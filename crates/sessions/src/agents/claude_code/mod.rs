@@ -32,16 +32,14 @@ use crate::parse::beginning;
 use crate::requests::each_row;
 
 pub(crate) static ROW: FormatRow = FormatRow {
-    name: "claude-code",
-    api: Api::Anthropic,
     is_signed: true,
     folder: Some(("/.claude/projects/", &[".jsonl"])),
     recognise: Some(sniff),
-    read,
     scan: Some(scan),
     write: Some(write),
     requests: Some(|source, out| each_row(source, |row| usage::request(&row, out))),
     repair: &[crate::repair::lines, repair::chain, repair::rows],
+    ..FormatRow::new("claude-code", Api::Anthropic, read)
 };
 
 /// The types of rows in the tree.

@@ -63,18 +63,18 @@ pub(super) fn patch(source: &dyn Source, session: &Session, after: &History) -> 
 }
 
 /// The field that holds the rest of a replaced output.
-pub(super) const ASIDE: &str = "epitome";
+pub(super) const REST_FIELD: &str = "epitome";
 
 /// Maximum bytes of the message after an output, which are written again before the rest of the output: the
 /// ends of lists and objects, `is_error`.
-const SAID_AGAIN: usize = 256;
+const REWRITTEN_MAX: usize = 256;
 
 /// The bytes to write from the start of `content` on, so that it becomes `new` and the other fields of the
 /// row stay as they are. None if there is no room, or if too much of the message follows `content`.
 fn set_aside(row: &str, content: &Range<usize>, new: &str) -> Option<String> {
     let message = place(row, Fields::of(row)?.get("message")?)?;
-    let behind = row.get(content.end..message.end).filter(|it| it.len() <= SAID_AGAIN)?;
-    let mut out = format!("{new}{behind},\"{ASIDE}\":");
+    let after = row.get(content.end..message.end).filter(|it| it.len() <= REWRITTEN_MAX)?;
+    let mut out = format!("{new}{after},\"{REST_FIELD}\":");
     let (cut, opened) = inside_a_text(row, message.start..content.end, content.start, out.len())?;
     out.push_str(&" ".repeat(cut - content.start - out.len() - opened.len()));
     out.push_str(&opened);

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use super::assemble::{Assembled, Assembly, LiveRow, Origin, RowItem, RowSays, drop_orphans};
+use super::assemble::{Assembled, Assembly, ItemKind, LiveRow, Origin, RowItem, drop_orphans};
 use super::chain::Index;
 use super::load::load;
 use super::row::RowKind;
 use crate::parse::lines::Coverage;
+use crate::parse::texts::WHOLE;
 use crate::{Format, Keep, Note, Origins, PastCompaction, Session, Source};
 use history::error::{Error, ErrorKind, Result};
 use history::{History, Kind, Message, Meta, Role};
@@ -19,8 +20,7 @@ use history::{History, Kind, Message, Meta, Role};
 /// # Errors
 /// As [`crate::read`].
 pub fn read(source: &dyn Source) -> Result<Session> {
-    let keep: &Keep = &|_, _| None;
-    session(source, keep, Index::of(source, keep, Coverage::Whole)?)
+    session(source, WHOLE, Index::of(source, Some(WHOLE), Coverage::Whole)?)
 }
 
 /// [`read`] for a session that is only measured: texts are as `keep` leaves them, and lines that the history
@@ -29,11 +29,11 @@ pub fn read(source: &dyn Source) -> Result<Session> {
 /// # Errors
 /// As [`crate::scan`].
 pub fn scan(source: &dyn Source, keep: &Keep) -> Result<Session> {
-    session(source, keep, Index::of(source, keep, Coverage::History)?).map(Session::measured_only)
+    session(source, keep, Index::of(source, Some(keep), Coverage::History)?).map(Session::measured_only)
 }
 
 fn session(source: &dyn Source, keep: &Keep, mut index: Index) -> Result<Session> {
-    if !index.known {
+    if !index.is_claude_code {
         let found = match index.notes.first() {
             Some(note) => format!("line {}: {}", note.line, note.what),
             None => "an empty file".into(),
@@ -47,7 +47,7 @@ fn session(source: &dyn Source, keep: &Keep, mut index: Index) -> Result<Session
     let mut items = Vec::with_capacity(live.len());
     // The shell may change its directory; the first one is the session's.
     let cwd = index.rows.iter().find_map(|it| it.cwd.clone());
-    let stood = stood(&index, &live, cwd.as_deref());
+    let shell_dir_changes = shell_dir_changes(&index, &live, cwd.as_deref());
     let planning = live.iter().rev().find_map(|it| index.rows[*it].planning);
     let mut model = None;
     for at in live {
@@ -70,9 +70,10 @@ fn session(source: &dyn Source, keep: &Keep, mut index: Index) -> Result<Session
     let past = past(source, &index)?;
     drop(index.rows);
     let mut assembly = Assembly::new(items.len());
-    items.into_iter().for_each(|it| assembly.take(it));
+    items.into_iter().for_each(|it| assembly.add(it));
     let Assembled { messages, origins, summaries } = assembly.done();
-    let shell_dirs = if stood.is_empty() { Vec::new() } else { shell_dirs(&stood, &origins) };
+    let shell_dirs =
+        if shell_dir_changes.is_empty() { Vec::new() } else { shell_dirs(&shell_dir_changes, &origins) };
     let past = past.into_iter().map(|(row, past)| PastCompaction {
         message: row.and_then(|it| summaries.get(&it)).copied(),
         ..past
@@ -100,11 +101,11 @@ fn session(source: &dyn Source, keep: &Keep, mut index: Index) -> Result<Session
 }
 
 /// When the shell changed its directory: the first message in each directory, and the directory.
-fn shell_dirs(stood: &[(u32, Arc<str>)], origins: &Origins) -> Vec<(u32, Arc<str>)> {
+fn shell_dirs(shell_dir_changes: &[(u32, Arc<str>)], origins: &Origins) -> Vec<(u32, Arc<str>)> {
     let mut out: Vec<(u32, Arc<str>)> = Vec::new();
     for (number, records) in origins.iter().enumerate() {
-        let after = records.first().map_or(0, |first| stood.partition_point(|it| it.0 <= *first));
-        let Some((_, dir)) = after.checked_sub(1).and_then(|it| stood.get(it)) else { continue };
+        let after = records.first().map_or(0, |first| shell_dir_changes.partition_point(|it| it.0 <= *first));
+        let Some((_, dir)) = after.checked_sub(1).and_then(|it| shell_dir_changes.get(it)) else { continue };
         if out.last().is_none_or(|it| it.1 != *dir) {
             out.push((number as u32, dir.clone()));
         }
@@ -114,7 +115,7 @@ fn shell_dirs(stood: &[(u32, Arc<str>)], origins: &Origins) -> Vec<(u32, Arc<str
 
 /// When the shell changed its directory: the first record in each directory, and the directory; empty if it
 /// never left `cwd`.
-fn stood(index: &Index, live: &[usize], cwd: Option<&str>) -> Vec<(u32, Arc<str>)> {
+fn shell_dir_changes(index: &Index, live: &[usize], cwd: Option<&str>) -> Vec<(u32, Arc<str>)> {
     let mut out: Vec<(u32, Arc<str>)> = Vec::new();
     for row in live.iter().map(|it| &index.rows[*it]) {
         let Some(dir) = &row.cwd else { continue };
@@ -136,7 +137,7 @@ fn is_uuid(text: &str) -> bool {
 /// One per boundary, and one per summary without a boundary (version 1); each with the row of its summary.
 fn past(source: &dyn Source, index: &Index) -> Result<Vec<(Option<usize>, PastCompaction)>> {
     let mut out: Vec<(Option<usize>, PastCompaction)> = Vec::new();
-    let mut waits = false;
+    let mut lacks_summary = false;
     for (at, row) in index.rows.iter().enumerate() {
         match row.kind {
             RowKind::Boundary => {
@@ -148,15 +149,15 @@ fn past(source: &dyn Source, index: &Index) -> Result<Vec<(Option<usize>, PastCo
                     ..PastCompaction::default()
                 };
                 out.push((None, past));
-                waits = true;
+                lacks_summary = true;
             }
             RowKind::User { summary: true, .. } => {
-                if !waits {
+                if !lacks_summary {
                     out.push(Default::default());
                 }
-                waits = false;
-                let item = load(source, &index.records, row, &|_, _| None)?.ok().and_then(|it| it.item);
-                if let (Some((of, past)), Some(RowItem { says: RowSays::Summary, parts })) =
+                lacks_summary = false;
+                let item = load(source, &index.records, row, WHOLE)?.ok().and_then(|it| it.item);
+                if let (Some((of, past)), Some(RowItem { kind: ItemKind::Summary, parts })) =
                     (out.last_mut(), item.map(|it| *it))
                 {
                     past.summary = Message::new(Role::User, Kind::Summary, parts).plain();

@@ -9,22 +9,23 @@ use serde_json::json;
 
 use super::chain::Index;
 use super::row::{Row, RowKind};
+use crate::parse::lines::Coverage;
 use crate::parse::raw::{Fields, list, quoted, text};
-use crate::repair::media::{ANTHROPIC, Album, Attachment};
+use crate::repair::media::{ANTHROPIC, Attachment, AttachmentBudget};
 use crate::repair::pairs::{Pairs, ResultIs};
 use crate::repair::{
     At, Damage, EMPTY, Findings, LOST_TOOL, NO_RESULT, hash, is_spoilt, object_of, orphan_text, plain_name,
     plain_text, whole_line,
 };
 use crate::wire::is_plain;
-use crate::{Source, derive};
+use crate::{Record, Source, derive};
 use history::error::Result;
 
 // ── The chain ──
 
 /// Checks that all parents exist, without cycles, and that rows with different content have different uuids.
 pub(super) fn chain(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
-    let index = Index::places(source)?;
+    let index = Index::of(source, None, Coverage::Whole)?;
     let rows = &index.rows;
     let is_main = |it: &usize| !rows[*it].sidechain;
     let linked = (0..rows.len()).filter(is_main).any(|it| rows[it].parent.is_some());
@@ -79,7 +80,7 @@ pub(super) fn chain(source: &dyn Source, found: &mut Findings<'_>) -> Result<()>
         let Some(old) = Fields::of(&whole) else { continue };
         for (key, new) in fields {
             if let Some((_, raw)) = old.iter().filter(|it| it.0 == key).last() {
-                found.replace(At { record, whole: &whole }.range(raw), new);
+                found.replace(At { record, text: &whole }.range(raw), new);
             }
         }
     }
@@ -173,7 +174,7 @@ struct OpenCall {
 struct RowRepair<'a, 'f> {
     found: &'a mut Findings<'f>,
     pairs: Pairs<OpenCall>,
-    album: Album,
+    attachments: AttachmentBudget,
     /// Where a block can be added to what the model said last; none once the user has said something.
     reply_end: Option<u64>,
     /// Path indices of the rows that lost all their content.
@@ -190,12 +191,12 @@ struct LiveRow<'a> {
 
 /// Checks that calls and results are paired, and that the API refuses no block of a live row.
 pub(super) fn rows(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
-    let mut index = Index::places(source)?;
+    let mut index = Index::of(source, None, Coverage::Whole)?;
     let live = index.live();
     let mut rows = RowRepair {
         found,
         pairs: Pairs::default(),
-        album: Album::default(),
+        attachments: AttachmentBudget::default(),
         reply_end: None,
         unlinked: Vec::new(),
     };
@@ -219,9 +220,9 @@ pub(super) fn rows(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> 
             RowKind::Assistant { .. } | RowKind::Attachment | RowKind::Boundary | RowKind::Link => continue,
         }
         let whole = source.text(record.range())?;
-        rows.look(&LiveRow { row, place, at: At { record, whole: &whole } });
+        rows.check(&LiveRow { row, place, at: At { record, text: &whole } });
     }
-    let RowRepair { found, mut pairs, album, unlinked, .. } = rows;
+    let RowRepair { found, mut pairs, attachments, unlinked, .. } = rows;
     let gone: HashSet<usize> = unlinked.into_iter().map(|it| live[it]).collect();
     unlink(source, &index, &gone, found)?;
     pairs.forget(|it| it.response == running);
@@ -240,9 +241,9 @@ pub(super) fn rows(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> 
         batches.entry(last).or_default().push(block);
     }
     for (last, results) in batches {
-        answered(source, &index, &live[last..], &results, found)?;
+        insert_results(source, &index, &live[last..], &results, found)?;
     }
-    album.done(found);
+    attachments.archive_excess(found);
     Ok(())
 }
 
@@ -269,17 +270,22 @@ fn unlink(source: &dyn Source, index: &Index, gone: &HashSet<usize>, found: &mut
         if steps == 0 {
             continue;
         }
-        let whole = source.text(record.range())?;
-        if let Some(fields) = Fields::of(&whole) {
-            let new = parent.map_or_else(|| "null".to_owned(), |it| quoted(&it));
-            found.set(&At { record, whole: &whole }, &fields, "parentUuid", new);
-        }
+        let new = parent.map_or_else(|| "null".to_owned(), |it| quoted(&it));
+        set_parent(source, record, new, found)?;
+    }
+    Ok(())
+}
+
+fn set_parent(source: &dyn Source, record: Record, parent: String, found: &mut Findings<'_>) -> Result<()> {
+    let text = source.text(record.range())?;
+    if let Some(fields) = Fields::of(&text) {
+        found.set(&At { record, text: &text }, &fields, "parentUuid", parent);
     }
     Ok(())
 }
 
 /// Inserts a row with results after the first row of `path`, and makes it the parent of the next one.
-fn answered(
+fn insert_results(
     source: &dyn Source,
     index: &Index,
     path: &[usize],
@@ -300,30 +306,23 @@ fn answered(
         "{{\"parentUuid\":{},{copied}\"type\":\"user\",\"message\":{{\"role\":\"user\",\"content\":{results}}},\"uuid\":{uuid}}}\n",
         quoted(&row.uuid)
     );
-    let behind = whole_line(source, record)?.end;
-    found.replace(behind..behind, new);
-    let Some(next) =
-        next.first().map(|it| &index.rows[*it]).filter(|it| it.parent.as_ref() == Some(&row.uuid))
-    else {
-        return Ok(());
-    };
-    let record = index.records[next.record as usize];
-    let whole = source.text(record.range())?;
-    if let Some(fields) = Fields::of(&whole) {
-        found.set(&At { record, whole: &whole }, &fields, "parentUuid", uuid);
+    let line_end = whole_line(source, record)?.end;
+    found.replace(line_end..line_end, new);
+    match next.first().map(|it| &index.rows[*it]).filter(|it| it.parent.as_ref() == Some(&row.uuid)) {
+        Some(next) => set_parent(source, index.records[next.record as usize], uuid, found),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 impl RowRepair<'_, '_> {
-    fn look(&mut self, live: &LiveRow<'_>) {
+    fn check(&mut self, live: &LiveRow<'_>) {
         let at = &live.at;
-        let Some(fields) = Fields::of(at.whole) else { return };
+        let Some(fields) = Fields::of(at.text) else { return };
         let Some(message) = fields.object("message") else { return };
         let Some(content) = message.get("content") else { return };
         let assistant = matches!(live.row.kind, RowKind::Assistant { .. });
-        if let Some(said) = text(content) {
-            if said.trim().is_empty() {
+        if let Some(words) = text(content) {
+            if words.trim().is_empty() {
                 self.found.note(Damage::EmptyText, at.record.at, "content");
                 self.found.replace(at.range(content), quoted(EMPTY));
             }
@@ -415,7 +414,7 @@ impl RowRepair<'_, '_> {
         }
         let failed = block.get("is_error") == Some("true");
         match (text(content), list(content)) {
-            (Some(said), _) if failed && said.is_empty() => {
+            (Some(result), _) if failed && result.is_empty() => {
                 self.found.note(Damage::EmptyText, at.record.at, format!("the result of {id}"));
                 self.found.put(at, raw, block, "content", &quoted(EMPTY));
             }
@@ -445,8 +444,8 @@ impl RowRepair<'_, '_> {
     fn orphan(&mut self, at: &At<'_>, raw: &str, block: &Fields, damage: Damage, id: String) -> Outcome {
         self.found.note(damage, at.record.at, id.clone());
         let Some(end) = self.reply_end else {
-            let said = orphan_text(&plain_text(block.get("content").unwrap_or("\"\"")));
-            self.found.replace(at.range(raw), json!({ "type": "text", "text": said }).to_string());
+            let text = orphan_text(&plain_text(block.get("content").unwrap_or("\"\"")));
+            self.found.replace(at.range(raw), json!({ "type": "text", "text": text }).to_string());
             return Outcome::Text;
         };
         let id = if is_plain(&id, usize::MAX) { id } else { plain_name(&id, 64) };
@@ -462,10 +461,10 @@ impl RowRepair<'_, '_> {
         if source.text("type").as_deref() != Some("base64") {
             return;
         }
-        let said = |key| source.get(key).unwrap_or_default().trim_matches('"');
-        let attachment = Attachment { whole: raw, types: &[said("media_type")], data: said("data") };
+        let field = |key| source.get(key).unwrap_or_default().trim_matches('"');
+        let attachment = Attachment { raw, types: &[field("media_type")], data: field("data") };
         let note = |text: &str| json!({ "type": "text", "text": text }).to_string();
-        if let Some(note) = self.album.judge(at, &attachment, &ANTHROPIC, note, self.found) {
+        if let Some(note) = self.attachments.judge(at, &attachment, &ANTHROPIC, note, self.found) {
             self.found.replace(at.range(raw), note);
         }
     }

@@ -6,6 +6,9 @@ use serde_json::Value;
 use crate::parse::cursor::Cursor;
 use crate::requests::{Collector, text, time};
 
+/// The model name on rows that the client wrote in the model's place.
+pub(super) const SYNTHETIC: &str = "<synthetic>";
+
 /// `message.usage` of a row.
 pub(crate) fn usage(text: &str) -> Usage {
     Cursor::whole(text.as_bytes(), reported).unwrap_or_default()
@@ -46,7 +49,7 @@ pub(super) fn request(row: &Value, out: &mut Collector) {
                 None => out.sent(at),
             }
         }
-        Some("assistant") if message["model"] != "<synthetic>" => {
+        Some("assistant") if message["model"] != SYNTHETIC => {
             out.model(&message["model"]);
             let usage = usage(&json::compact(&message["usage"]));
             out.response(message["id"].as_str().unwrap_or_default(), at, usage, side);

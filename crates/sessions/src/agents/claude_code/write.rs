@@ -6,8 +6,8 @@ use serde_json::json as value;
 
 use super::blocks::block_of;
 use super::line::LineReader;
-use super::load::SYNTHETIC;
-use super::patch::{ASIDE, changed, contents, patch, raw_blocks};
+use super::patch::{REST_FIELD, changed, contents, patch, raw_blocks};
+use super::usage::SYNTHETIC;
 use crate::parse::lines::{appended, each_line};
 use crate::parse::raw::Fields;
 use crate::parse::texts::WHOLE;
@@ -17,8 +17,15 @@ use history::json::{self, compact};
 use history::{History, Kind, Message, Output, Part, Role};
 
 /// Fields that a copied row loses: second copies of outputs, and links into the file that it was copied from.
-const NOT_COPIED: [&str; 7] =
-    [ASIDE, SHOWN, "sourceToolAssistantUUID", "logicalParentUuid", "forkedFrom", "teamName", "agentName"];
+const NOT_COPIED: [&str; 7] = [
+    REST_FIELD,
+    SHOWN,
+    "sourceToolAssistantUUID",
+    "logicalParentUuid",
+    "forkedFrom",
+    "teamName",
+    "agentName",
+];
 
 /// The field that holds a result as Claude Code shows it.
 const SHOWN: &str = "toolUseResult";
@@ -102,7 +109,7 @@ impl<'a> NewRows<'a> {
         let mut written = Written::default();
         let new_rows = new_rows(source, session, after, mode, &mut written.warnings)?;
         let meta = &session.history.meta;
-        let old = meta.session.as_deref().unwrap_or_default();
+        let old = session.id();
         let seed = compact(&derive::digest(old, "history", session.records.len(), &content(after)));
         let id = match mode {
             Mode::New => derive::uuid(derive::digest(old, "session", 0, &seed)),

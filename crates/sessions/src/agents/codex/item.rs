@@ -19,7 +19,7 @@ use history::{Call, Kind, MediaKind, Message, Opaque, Output, Part, Reasoning, R
 pub(super) struct Reader<'k> {
     /// Without a `keep`, only the texts that decide whether an item begins a turn are read.
     pub(super) texts: Texts<'k>,
-    held: Scratch,
+    scratch: Scratch,
 }
 
 /// An item, filled in as its fields are read.
@@ -50,7 +50,7 @@ struct PieceFields<'a> {
 
 impl<'k> Reader<'k> {
     pub(super) fn new(keep: Option<&'k Keep<'k>>, at: u64) -> Self {
-        Self { texts: Texts { keep, at }, held: Scratch::default() }
+        Self { texts: Texts { keep, at }, scratch: Scratch::default() }
     }
 
     /// Reads a response item. `given` is its type if that is around the item (`{"Message":{…}}`) and not in
@@ -117,7 +117,7 @@ impl<'k> Reader<'k> {
             ("function_call_output" | "custom_tool_call_output", Some(call)) => {
                 let family = if tag == "function_call_output" { Family::Function } else { Family::Custom };
                 pair = Pair::Output(family, call.clone());
-                let name = found.name.map(|it| self.held.names.of(&it));
+                let name = found.name.map(|it| self.scratch.names.of(&it));
                 let output = found.output.unwrap_or_else(|| output_of("", self.texts));
                 (Role::Tool, vec![Part::Output(Output { id: call, name, ..output })])
             }
@@ -155,7 +155,7 @@ impl<'k> Reader<'k> {
         // Only now, because the kind of a message depends on its texts; `keep` was already applied to all
         // other parts.
         let late = parts.iter_mut().filter(|it| matches!(it, Part::Text(_) | Part::Opaque(_)));
-        late.for_each(|it| self.texts.hold(it));
+        late.for_each(|it| self.texts.apply_keep(it));
         Some(Ok(Some(Item { message: Message { id, ..Message::new(role, kind, parts) }, pair, ours })))
     }
 
@@ -168,7 +168,7 @@ impl<'k> Reader<'k> {
     ) -> Option<()> {
         match (tag, key) {
             (_, "id") => found.id = it.optional_string()?,
-            (_, "call_id") => found.call = it.optional_string()?.map(|it| self.held.ids.of(&it)),
+            (_, "call_id") => found.call = it.optional_string()?.map(|it| self.scratch.ids.of(&it)),
             (_, "name") => found.name = it.optional_string()?,
             (_, "namespace") => found.namespace = it.optional_string()?,
             (_, "execution") => found.execution = it.optional_string()?,
@@ -200,7 +200,7 @@ impl<'k> Reader<'k> {
     /// Reads a string and applies `change` to it.
     fn text(&mut self, it: &mut Cursor<'_>, change: fn(&str) -> Cow<'_, str>) -> Option<Text> {
         match self.texts.keep {
-            Some(_) => it.text(&mut self.held.room).map(|it| self.texts.of(&change(it))),
+            Some(_) => it.text(&mut self.scratch.buffer).map(|it| self.texts.of(&change(it))),
             None => it.pass().map(|()| Text::default()),
         }
     }
@@ -208,7 +208,7 @@ impl<'k> Reader<'k> {
     fn tool_call(&mut self, tag: &str, found: ItemFields<'_>, call: &Arc<str>) -> (Family, Part) {
         let input = |none: &str| found.input.unwrap_or_else(|| self.texts.of(none));
         let name = found.name.as_deref().unwrap_or_default();
-        let names = &mut self.held.names;
+        let names = &mut self.scratch.names;
         match tag {
             "custom_tool_call" => (Family::Custom, make_call(call, names.of(name), input(""), true)),
             "local_shell_call" => {
@@ -236,7 +236,7 @@ impl<'k> Reader<'k> {
     fn content(&mut self, it: &mut Cursor<'_>) -> Option<Vec<Part>> {
         let mut parts = Vec::new();
         match it.peek()? {
-            b'"' => parts.push(Part::Text(it.text(&mut self.held.room)?.into())),
+            b'"' => parts.push(Part::Text(it.text(&mut self.scratch.buffer)?.into())),
             b'[' => it.list(|it| {
                 parts.push(self.piece(it)?);
                 Some(())
@@ -274,7 +274,7 @@ impl<'k> Reader<'k> {
         it.typed(given, |it, found: &mut PieceFields<'a>, tag, key| {
             match (tag, key) {
                 ("input_text" | "output_text" | "text", "text") | ("refusal", "refusal") => {
-                    found.text = it.optional(b'"', |it| it.text(&mut self.held.room).map(Text::from))?;
+                    found.text = it.optional(b'"', |it| it.text(&mut self.scratch.buffer).map(Text::from))?;
                 }
                 ("input_image", "image_url") | ("input_audio", "audio_url") => {
                     found.url = it.optional_string()?;
@@ -291,7 +291,7 @@ impl<'k> Reader<'k> {
         let of = |text: &str| output_of(text, texts);
         match it.peek()? {
             _ if texts.keep.is_none() => it.pass().map(|()| of("")),
-            b'"' => it.text(&mut self.held.room).map(of),
+            b'"' => it.text(&mut self.scratch.buffer).map(of),
             b'[' => {
                 let (mut texts, mut media) = (Vec::new(), Vec::new());
                 for part in self.content(it)? {
@@ -313,8 +313,8 @@ impl<'k> Reader<'k> {
                 // Before 2025-10 an object: {content, success}.
                 let raw = it.raw()?;
                 let old: Value = serde_json::from_str(raw).unwrap_or_default();
-                let said = old["content"].as_str().map_or_else(|| of(&compacted(raw)), of);
-                Some(Output { failed: old["success"] == false || said.failed, ..said })
+                let output = old["content"].as_str().map_or_else(|| of(&compacted(raw)), of);
+                Some(Output { failed: old["success"] == false || output.failed, ..output })
             }
             b'n' => it.pass().map(|()| of("")),
             _ => it.raw().map(of),

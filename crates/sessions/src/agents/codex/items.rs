@@ -129,16 +129,16 @@ pub(super) fn items(
     warnings: &mut Vec<String>,
 ) -> Vec<String> {
     let mut out = Vec::new();
-    let mut said: Vec<String> = Vec::new();
+    let mut content: Vec<String> = Vec::new();
     let role = match message.role {
         Role::System => "developer",
         Role::Assistant => "assistant",
         Role::User | Role::Tool => "user",
     };
-    let flush = |said: &mut Vec<String>, out: &mut Vec<String>| {
-        if !said.is_empty() {
-            out.push(format!(r#"{{"type":"message","role":"{role}","content":{}}}"#, array(said)));
-            said.clear();
+    let flush = |content: &mut Vec<String>, out: &mut Vec<String>| {
+        if !content.is_empty() {
+            out.push(format!(r#"{{"type":"message","role":"{role}","content":{}}}"#, array(content)));
+            content.clear();
         }
     };
     let from_agent = message.parts.iter().any(|it| matches!(it, Part::Opaque(it) if &*it.kind == FROM_AGENT));
@@ -147,25 +147,25 @@ pub(super) fn items(
             // The opaque item has these texts already.
             Part::Text(_) if from_agent => {}
             Part::Text(text) if role == "user" && message.kind == Kind::Summary => {
-                said.push(text_item("input_text", &framed_summary(text.as_str())));
+                content.push(text_item("input_text", &framed_summary(text.as_str())));
             }
             Part::Text(text) => {
                 let kind = if role == "assistant" { "output_text" } else { "input_text" };
-                said.push(text_item(kind, text.as_str()));
+                content.push(text_item(kind, text.as_str()));
             }
-            Part::Media(media) => said.push(media_item(media)),
+            Part::Media(media) => content.push(media_item(media)),
             Part::Opaque(it) if &*it.api == API => match is_item(it) {
                 true => {
-                    flush(&mut said, &mut out);
+                    flush(&mut content, &mut out);
                     out.push(it.raw.as_str().to_owned());
                 }
-                false => said.push(it.raw.as_str().to_owned()),
+                false => content.push(it.raw.as_str().to_owned()),
             },
             Part::Opaque(it) => {
                 warnings.push(format!("a block that only {} understands ({}) was left out", it.api, it.kind));
             }
             Part::Reasoning(it) => {
-                flush(&mut said, &mut out);
+                flush(&mut content, &mut out);
                 let summary = match it.text.is_empty() {
                     true => String::new(),
                     false => format!(r#"{{"type":"summary_text","text":{}}}"#, quoted(it.text.as_str())),
@@ -176,11 +176,11 @@ pub(super) fn items(
                 ));
             }
             Part::Call(call) => {
-                flush(&mut said, &mut out);
+                flush(&mut content, &mut out);
                 out.push(call_item(call));
             }
             Part::Output(it) => {
-                flush(&mut said, &mut out);
+                flush(&mut content, &mut out);
                 let tag = if freeform.contains(&it.id) {
                     "custom_tool_call_output"
                 } else {
@@ -191,7 +191,7 @@ pub(super) fn items(
             }
         }
     }
-    flush(&mut said, &mut out);
+    flush(&mut content, &mut out);
     out
 }
 

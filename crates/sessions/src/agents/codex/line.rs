@@ -23,7 +23,7 @@ pub(super) struct Payload {
     /// The window in tokens, if an event states it.
     pub(super) window: Option<u64>,
     /// The entry, or what is wrong with it.
-    pub(super) said: Result<RolloutEntry, String>,
+    pub(super) entry: Result<RolloutEntry, String>,
 }
 
 /// The content of a line.
@@ -51,9 +51,9 @@ pub(super) enum RolloutEntry {
     /// A full state, not a change of it.
     WorldState,
     /// The token usage in an event.
-    Counted(Option<Box<Report>>),
+    TokenCountEvent(Option<Box<Report>>),
     /// The token usage in a `token_usage_record`.
-    Reported(Box<Report>),
+    UsageRecord(Box<Report>),
     TurnStarted(Option<String>),
     TurnEnded(Option<String>),
     RolledBack(u64),
@@ -101,16 +101,16 @@ impl Reader<'_> {
             payload = self.payload(&mut it.at(place), &tag)?;
         }
         let at = at.and_then(|it: Cow<'_, str>| derive::parse_time(&it));
-        if let Ok(RolloutEntry::Item { live: Some(live), .. }) = &mut payload.said {
+        if let Ok(RolloutEntry::Item { live: Some(live), .. }) = &mut payload.entry {
             live.message.at = at;
         }
         Some(Ok(RolloutLine { ordinal, at, payload }))
     }
 
     fn payload(&mut self, it: &mut Cursor<'_>, tag: &str) -> Option<Payload> {
-        let said = match tag {
+        let entry = match tag {
             "event_msg" => match it.optional(b'{', event)? {
-                Some((said, window)) => return Some(Payload { window, said: Ok(said) }),
+                Some((entry, window)) => return Some(Payload { window, entry: Ok(entry) }),
                 None => Ok(RolloutEntry::Nothing),
             },
             "response_item" => {
@@ -138,12 +138,12 @@ impl Reader<'_> {
                 Some(false) | None => Ok(RolloutEntry::Nothing),
             },
             "token_usage_record" => {
-                let report = count(it.raw()?, "usage", "thread_token_usage");
-                Ok(report.and_then(|it| it.0).map_or(RolloutEntry::Nothing, RolloutEntry::Reported))
+                let report = usage_report(it.raw()?, "usage", "thread_token_usage");
+                Ok(report.and_then(|it| it.0).map_or(RolloutEntry::Nothing, RolloutEntry::UsageRecord))
             }
             _ => it.pass().map(|()| Ok(RolloutEntry::Nothing))?,
         };
-        Some(Payload { window: None, said })
+        Some(Payload { window: None, entry })
     }
 
     /// The entry for an item: `Nothing` if it is not sent. `place`: its range in its record.
@@ -200,14 +200,14 @@ fn compacted(it: &mut Cursor<'_>) -> Option<RolloutEntry> {
 /// The entry of an event, and the window if it states one.
 fn event(it: &mut Cursor<'_>) -> Option<(RolloutEntry, Option<u64>)> {
     let (mut tag, mut turn, mut window, mut turns) = (None, None, None, None);
-    let (mut counted, mut is_users) = (None, false);
+    let (mut reported, mut is_users) = (None, false);
     it.object(|it, name| {
         match name {
             "type" => tag = it.optional_string()?,
             "turn_id" => turn = it.optional_string()?,
             "model_context_window" => window = it.optional_number()?,
             "num_turns" => turns = it.optional_number()?,
-            "info" => counted = count(it.raw()?, "last_token_usage", "total_token_usage"),
+            "info" => reported = usage_report(it.raw()?, "last_token_usage", "total_token_usage"),
             "item" => {
                 let tag = it.member("type", Cursor::optional_string)?.flatten();
                 is_users = tag.as_deref() == Some("UserMessage");
@@ -217,29 +217,29 @@ fn event(it: &mut Cursor<'_>) -> Option<(RolloutEntry, Option<u64>)> {
         Some(())
     })?;
     let turn = turn.map(Cow::into_owned);
-    let said = match tag.as_deref().unwrap_or_default() {
+    let entry = match tag.as_deref().unwrap_or_default() {
         "task_started" | "turn_started" => RolloutEntry::TurnStarted(turn),
         "task_complete" | "turn_complete" | "turn_aborted" => RolloutEntry::TurnEnded(turn),
         "thread_rolled_back" => RolloutEntry::RolledBack(turns.unwrap_or(0)),
         "user_message" => RolloutEntry::UserMessage,
         "item_completed" if is_users => RolloutEntry::UserItem,
-        "token_count" => match counted {
+        "token_count" => match reported {
             Some((report, of_count)) => {
                 window = of_count.or(window);
-                RolloutEntry::Counted(report)
+                RolloutEntry::TokenCountEvent(report)
             }
             None => RolloutEntry::Nothing,
         },
         _ => RolloutEntry::Nothing,
     };
-    Some((said, window))
+    Some((entry, window))
 }
 
 /// The token usage of the last request and of all so far, in the fields with these names; and the window.
-fn count(raw: &str, last: &str, so_far: &str) -> Option<(Option<Box<Report>>, Option<u64>)> {
-    let told = Fields::of(raw)?;
-    let report = told.object(last).map(|it| Box::new(report(&it, told.object(so_far).as_ref())));
-    Some((report, told.number("model_context_window")))
+fn usage_report(raw: &str, last: &str, so_far: &str) -> Option<(Option<Box<Report>>, Option<u64>)> {
+    let fields = Fields::of(raw)?;
+    let report = fields.object(last).map(|it| Box::new(report(&it, fields.object(so_far).as_ref())));
+    Some((report, fields.number("model_context_window")))
 }
 
 #[cfg(test)]
@@ -253,8 +253,8 @@ mod tests {
         Reader::new(Some(WHOLE), 0).line(line.as_bytes())
     }
 
-    fn said(line: &str) -> Result<RolloutEntry, String> {
-        read(line)?.payload.said
+    fn entry(line: &str) -> Result<RolloutEntry, String> {
+        read(line)?.payload.entry
     }
 
     fn item(payload: &str) -> Live {
@@ -265,7 +265,7 @@ mod tests {
     }
 
     fn live(line: &str) -> Live {
-        let Ok(RolloutEntry::Item { live: Some(live), .. }) = said(line) else { panic!("{line}") };
+        let Ok(RolloutEntry::Item { live: Some(live), .. }) = entry(line) else { panic!("{line}") };
         *live
     }
 
@@ -286,7 +286,7 @@ mod tests {
             assert_eq!((item.message.role, item.message.plain()), (Role::Assistant, "x".to_owned()));
         }
         let line = r#"{"payload":{"turn_id":"t"},"type":"event_msg","type":"turn_context"}"#;
-        assert!(matches!(said(line), Ok(RolloutEntry::TurnContext(Some(it))) if it == "t"));
+        assert!(matches!(entry(line), Ok(RolloutEntry::TurnContext(Some(it))) if it == "t"));
     }
 
     #[test]
@@ -298,7 +298,7 @@ mod tests {
         let line =
             r#"{"type":"event_msg","payload":{"type":"task_started","turn_id":7,"model_context_window":-1}}"#;
         let payload = read(line).unwrap().payload;
-        assert!(matches!((payload.said, payload.window), (Ok(RolloutEntry::TurnStarted(None)), None)));
+        assert!(matches!((payload.entry, payload.window), (Ok(RolloutEntry::TurnStarted(None)), None)));
         for (line, what) in [
             ("[]", "expected a JSON object"),
             (r#"{"type":1,"payload":{}}"#, "a line with a type"),
@@ -307,7 +307,7 @@ mod tests {
             (r#"{"type":"response_item","payload":{"type":"message","role":1}}"#, "found None"),
             (r#"{"type":"response_item","payload":{"type":"function_call","call_id":1}}"#, "a call_id"),
         ] {
-            let found = said(line).err().unwrap_or_default();
+            let found = entry(line).err().unwrap_or_default();
             assert!(found.contains(what), "{line}: {found}");
         }
     }
@@ -330,13 +330,13 @@ mod tests {
         let line = r#"{"type":"event_msg","payload":{"info":{"last_token_usage":{"input_tokens":5,"total_tokens":7},
             "model_context_window":9},"model_context_window":8,"type":"token_count"}}"#;
         let payload = read(line).unwrap().payload;
-        let Ok(RolloutEntry::Counted(Some(report))) = payload.said else { panic!("{line}") };
+        let Ok(RolloutEntry::TokenCountEvent(Some(report))) = payload.entry else { panic!("{line}") };
         assert_eq!((report.total, report.usage.sent(), payload.window), (7, 5, Some(9)));
         let line =
             r#"{"type":"event_msg","payload":{"item":{"type":"UserMessage"},"type":"item_completed"}}"#;
-        assert!(matches!(said(line), Ok(RolloutEntry::UserItem)));
+        assert!(matches!(entry(line), Ok(RolloutEntry::UserItem)));
         let line = r#"{"type":"event_msg","payload":{"type":"agent_message","message":"x","turn_id":"t"}}"#;
-        assert!(matches!(said(line), Ok(RolloutEntry::Nothing)));
+        assert!(matches!(entry(line), Ok(RolloutEntry::Nothing)));
     }
 
     #[test]
@@ -348,6 +348,6 @@ mod tests {
         assert!(line[place(&live)].starts_with(r#"{"role""#));
         let line =
             r#"{"type":"rollout_item","payload":{"Compacted":{"message":"s","replacement_history":[]}}}"#;
-        assert!(matches!(said(line), Ok(RolloutEntry::Compacted { has_history: true, .. })));
+        assert!(matches!(entry(line), Ok(RolloutEntry::Compacted { has_history: true, .. })));
     }
 }

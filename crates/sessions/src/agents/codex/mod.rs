@@ -17,6 +17,7 @@ use crate::format::{Api, FormatRow};
 use crate::parse::beginning;
 use crate::parse::lines::Coverage;
 use crate::parse::raw::Fields;
+use crate::parse::texts::WHOLE;
 use crate::requests::each_row;
 use crate::{Format, Keep, Session, Source};
 use history::error::Result;
@@ -30,16 +31,14 @@ pub use items::{framed_summary, is_contextual, own_summary};
 pub use write::write;
 
 pub(crate) static ROW: FormatRow = FormatRow {
-    name: "codex",
-    api: Api::OpenAiResponses,
     is_signed: true,
     folder: Some(("/.codex/sessions/", &[".jsonl"])),
     recognise: Some(sniff),
-    read,
     scan: Some(scan),
     write: Some(write),
     requests: Some(|source, out| each_row(source, |row| usage::request(&row, out))),
     repair: &[crate::repair::lines, repair::envelope, repair::repetitions, repair::items],
+    ..FormatRow::new("codex", Api::OpenAiResponses, read)
 };
 
 /// The types of line that only Codex writes around a `payload`.
@@ -86,10 +85,9 @@ pub fn is_before_payload(first_lines: &str) -> bool {
 /// # Errors
 /// [`Input`](history::error::ErrorKind::Input) if no line is Codex's; errors of [`Source::read_at`].
 pub fn read(source: &dyn Source) -> Result<Session> {
-    let keep: &Keep = &|_, _| None;
-    let mut rollout = Rollout::of(source, keep, Coverage::Whole)?;
-    let mut replayed = rollout.replay(source, keep)?;
-    rollout.unseal(source, keep, &mut replayed.items)?;
+    let mut rollout = Rollout::of(source, WHOLE, Coverage::Whole)?;
+    let mut replayed = rollout.replay(source, WHOLE, rollout.survivors())?;
+    rollout.unseal(source, &mut replayed.items)?;
     session(source, rollout, replayed)
 }
 
@@ -100,28 +98,29 @@ pub fn read(source: &dyn Source) -> Result<Session> {
 /// As [`read`].
 pub fn scan(source: &dyn Source, keep: &Keep) -> Result<Session> {
     let mut rollout = Rollout::of(source, keep, Coverage::History)?;
+    let survivors = rollout.survivors();
     // A compaction without a history keeps the texts of user messages, so these texts are needed.
-    if rollout.needs_words() {
+    if rollout.needs_words(&survivors) {
         return read(source);
     }
-    let replayed = rollout.replay(source, keep)?;
+    let replayed = rollout.replay(source, keep, survivors)?;
     session(source, rollout, replayed).map(Session::measured_only)
 }
 
 fn session(source: &dyn Source, rollout: Rollout, replayed: Replayed) -> Result<Session> {
-    let text = |number: Option<u32>| number.map_or(Ok(String::new()), |it| rollout.text(source, it));
-    let (first, last) = (text(rollout.session_meta)?, text(rollout.turn_context)?);
+    let first = rollout.text(source, rollout.session_meta)?;
+    let last = rollout.text(source, rollout.turn_context)?;
     let first = Fields::of(&first).and_then(|it| it.object("payload"));
     let last = Fields::of(&last).and_then(|it| it.object("payload"));
-    let said = |at: &Option<Fields>, key: &str| at.as_ref().and_then(|it| it.text(key));
+    let field = |at: &Option<Fields>, key: &str| at.as_ref().and_then(|it| it.text(key));
     let system = first.as_ref().and_then(|it| it.object("base_instructions")).and_then(|it| it.text("text"));
     let meta = Meta {
         agent: Some(Format::CODEX.name().into()),
-        session: said(&first, "id").map(Into::into),
-        model: said(&last, "model").map(Into::into),
-        cwd: said(&last, "cwd").or_else(|| said(&first, "cwd")).map(Into::into),
+        session: field(&first, "id").map(Into::into),
+        model: field(&last, "model").map(Into::into),
+        cwd: field(&last, "cwd").or_else(|| field(&first, "cwd")).map(Into::into),
         window: rollout.window,
-        system: system.or_else(|| said(&first, "instructions")).map(Into::into),
+        system: system.or_else(|| field(&first, "instructions")).map(Into::into),
         times: rollout.times,
         rolled_back: replayed.rolled_back,
         planning: last

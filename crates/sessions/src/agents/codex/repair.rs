@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::Source;
 use crate::parse::lines::each_line;
 use crate::parse::raw::{Fields, list, quoted, text};
-use crate::repair::media::{Album, Attachment, OPENAI};
+use crate::repair::media::{Attachment, AttachmentBudget, OPENAI};
 use crate::repair::pairs::{Pairs, ResultIs};
 use crate::repair::{
     At, Damage, EMPTY, Findings, hash, is_spoilt, object_of, orphan_text, plain_name, whole_line,
@@ -108,7 +108,7 @@ pub(super) fn repetitions(source: &dyn Source, found: &mut Findings<'_>) -> Resu
             if let Some(history) =
                 fields.as_ref().filter(|_| kind == "compacted").and_then(|it| it.get("replacement_history"))
             {
-                histories.push(At { record, whole: &whole }.range(history));
+                histories.push(At { record, text: &whole }.range(history));
                 close(&mut run, found);
             }
             let again = !others.insert(hash(format!("{kind}{payload}").as_bytes()));
@@ -170,7 +170,13 @@ pub(super) fn items(source: &dyn Source, found: &mut Findings<'_>) -> Result<()>
         }
         Ok(true)
     })?;
-    let mut items = ItemRepair { source, found, pairs: Pairs::default(), album: Album::default(), calls };
+    let mut items = ItemRepair {
+        source,
+        found,
+        pairs: Pairs::default(),
+        attachments: AttachmentBudget::default(),
+        calls,
+    };
     each_line(source, |_, record, bytes| {
         if record.at < base {
             return Ok(true);
@@ -178,20 +184,20 @@ pub(super) fn items(source: &dyn Source, found: &mut Findings<'_>) -> Result<()>
         let whole = json::mend(bytes);
         match parsed(&whole) {
             Some((kind, payload, _)) if kind == "response_item" => {
-                items.item(&At { record, whole: &whole }, payload, true)?;
+                items.item(&At { record, text: &whole }, payload, true)?;
             }
             Some((kind, payload, _)) if kind == "compacted" => {
                 let history = Fields::of(payload).and_then(|it| it.list("replacement_history"));
                 for it in history.unwrap_or_default() {
-                    items.item(&At { record, whole: &whole }, it, false)?;
+                    items.item(&At { record, text: &whole }, it, false)?;
                 }
             }
             _ => {}
         }
         Ok(true)
     })?;
-    let ItemRepair { found, album, .. } = items;
-    album.done(found);
+    let ItemRepair { found, attachments, .. } = items;
+    attachments.archive_excess(found);
     Ok(())
 }
 
@@ -199,7 +205,7 @@ struct ItemRepair<'a, 'f> {
     source: &'a dyn Source,
     found: &'a mut Findings<'f>,
     pairs: Pairs<()>,
-    album: Album,
+    attachments: AttachmentBudget,
     /// Hashes of the ids of all calls, including those that a compaction removed.
     calls: HashSet<u64>,
 }
@@ -251,16 +257,16 @@ impl ItemRepair<'_, '_> {
     /// Repairs an output; true if it must be removed.
     fn output(&mut self, at: &At<'_>, raw: &str, fields: &Fields) -> bool {
         let id = fields.text("call_id").unwrap_or_default();
-        let said = fields.get("output").unwrap_or("\"\"");
+        let output = fields.get("output").unwrap_or("\"\"");
         let to_text = |it: &mut Self, damage: Damage| {
             it.found.note(damage, at.record.at, format!("{id:.70}"));
-            let text = orphan_text(&crate::repair::plain_text(said));
+            let text = orphan_text(&crate::repair::plain_text(output));
             let content = json!([{ "type": "input_text", "text": text }]);
             let message = json!({ "type": "message", "role": "user", "content": content });
             it.found.replace(at.range(raw), message.to_string());
             false
         };
-        match self.pairs.result(&id, said) {
+        match self.pairs.result(&id, output) {
             ResultIs::Fine => {}
             ResultIs::Renamed(new) => {
                 self.found.set(at, fields, "call_id", quoted(&new));
@@ -295,9 +301,9 @@ impl ItemRepair<'_, '_> {
                 continue;
             };
             let mime = head.split(';').next().unwrap_or_default();
-            let attachment = Attachment { whole: raw, types: &[mime], data };
+            let attachment = Attachment { raw, types: &[mime], data };
             let note = |text: &str| json!({ "type": "input_text", "text": text }).to_string();
-            if let Some(note) = self.album.judge(at, &attachment, &OPENAI, note, self.found) {
+            if let Some(note) = self.attachments.judge(at, &attachment, &OPENAI, note, self.found) {
                 self.found.replace(at.range(raw), note);
             }
         }

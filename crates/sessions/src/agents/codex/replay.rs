@@ -22,7 +22,7 @@ use crate::media::SharedData;
 use crate::parse::cursor::Cursor;
 use crate::parse::raw::{Fields, place};
 use crate::parse::texts::WHOLE;
-use crate::{Keep, PastCompaction, Source, hold};
+use crate::{Keep, PastCompaction, Source, apply_keep};
 use history::error::Result;
 use history::middle;
 use history::tools::{self, Meaning};
@@ -38,6 +38,8 @@ pub(super) struct Survivors {
     pub(super) base: Option<usize>,
     /// Those that were rolled back.
     pub(super) cancelled: HashSet<usize>,
+    /// Whether no earlier entry can change the base.
+    pub(super) is_final: bool,
 }
 
 /// What the model would be sent next.
@@ -48,20 +50,25 @@ pub(super) struct Replayed {
 }
 
 impl Rollout {
-    /// What a resume would send.
-    pub(super) fn replay(&mut self, source: &dyn Source, keep: &Keep) -> Result<Replayed> {
-        let (Survivors { base, cancelled }, _) = self.survivors();
+    /// What a resume would send; `survivors`: those of this rollout.
+    pub(super) fn replay(
+        &mut self,
+        source: &dyn Source,
+        keep: &Keep,
+        survivors: Survivors,
+    ) -> Result<Replayed> {
+        let Survivors { base, cancelled, .. } = survivors;
         let mut items: Vec<Box<Live>> = Vec::new();
         let mut start = 0;
         if let Some(base) = base {
             items = self.base(source, keep, base as u32)?.into_iter().map(Box::new).collect();
             start = base + 1;
         }
-        let begun = |items: &[Box<Live>]| -> Vec<usize> {
+        let turn_starts = |items: &[Box<Live>]| -> Vec<usize> {
             items.iter().enumerate().filter(|(_, it)| it.starts_turn).map(|(at, _)| at).collect()
         };
         // Where turns begin in `items`.
-        let mut starts = begun(&items);
+        let mut starts = turn_starts(&items);
         // The reported usage covers all messages before this index.
         let mut reported = items.len();
         let mut last_report = None;
@@ -84,7 +91,7 @@ impl Rollout {
                 }
                 RolloutEntry::Compacted { message, .. } if !cancelled.contains(&number) => {
                     items = legacy(items, message, number as u32);
-                    starts = begun(&items);
+                    starts = turn_starts(&items);
                     reported = items.len();
                 }
                 RolloutEntry::RolledBack(turns) => {
@@ -92,13 +99,13 @@ impl Rollout {
                     note_rolled_back(&dropped, *turns, rolled_back.get_or_insert_default());
                     reported = reported.min(items.len());
                 }
-                RolloutEntry::Counted(Some(report)) | RolloutEntry::Reported(report)
+                RolloutEntry::TokenCountEvent(Some(report)) | RolloutEntry::UsageRecord(report)
                     if report.usage.sent() > 0 && last_report != Some(report.so_far) =>
                 {
                     last_report = Some(report.so_far);
                     let new = items.get_mut(reported..).unwrap_or_default();
-                    if let Some(said) = new.iter_mut().rev().find(|it| it.message.role == Role::Assistant) {
-                        said.message.usage = Some(report.usage);
+                    if let Some(reply) = new.iter_mut().rev().find(|it| it.message.role == Role::Assistant) {
+                        reply.message.usage = Some(report.usage);
                         reported = items.len();
                     }
                 }
@@ -113,9 +120,8 @@ impl Rollout {
         Ok(Replayed { items, past, rolled_back })
     }
 
-    /// Finds the base and the compactions that were rolled back, going from the newest turn to the oldest;
-    /// and whether the base was found before the first entry was reached.
-    pub(super) fn survivors(&self) -> (Survivors, bool) {
+    /// Finds the base and the compactions that were rolled back, going from the newest turn to the oldest.
+    pub(super) fn survivors(&self) -> Survivors {
         let mut base = None;
         let mut cancelled = HashSet::new();
         let mut to_cancel = 0u64;
@@ -162,38 +168,28 @@ impl Rollout {
                 break;
             }
         }
-        let early = base.is_some();
-        if base.is_none()
-            && let Some(turn) = turn
-        {
+        let is_final = base.is_some();
+        if !is_final && let Some(turn) = turn {
             close(turn, &mut to_cancel, &mut base);
         }
-        (Survivors { base, cancelled }, early)
+        Survivors { base, cancelled, is_final }
     }
 
     /// Whether a replay reaches a compaction without a history, which keeps the texts of user messages.
-    pub(super) fn needs_words(&self) -> bool {
-        let (Survivors { base, cancelled }, _) = self.survivors();
-        self.entries
-            .iter()
-            .enumerate()
-            .skip(base.map_or(0, |it| it + 1))
-            .any(|(number, it)| matches!(it, RolloutEntry::Compacted { .. }) && !cancelled.contains(&number))
+    pub(super) fn needs_words(&self, survivors: &Survivors) -> bool {
+        let is_used = |number: usize| !survivors.cancelled.contains(&number);
+        let mut after_base = self.entries.iter().enumerate().skip(survivors.base.map_or(0, |it| it + 1));
+        after_base.any(|(number, it)| matches!(it, RolloutEntry::Compacted { .. }) && is_used(number))
     }
 
     fn live_item(&self, source: &dyn Source, keep: &Keep, number: u32) -> Result<Option<Box<Live>>> {
         let Some(record) = self.records.get(number as usize) else { return Ok(None) };
         let mut reader = Reader::new(Some(keep), record.at);
         let Ok(line) = reader.line(&source.bytes(record.range())?) else { return Ok(None) };
-        Ok(match line.payload.said {
+        Ok(match line.payload.entry {
             Ok(RolloutEntry::Item { live, .. }) => live,
             _ => None,
         })
-    }
-
-    fn hold(&self, message: &mut Message, keep: &Keep, number: u32) {
-        let at = self.records.get(number as usize).map_or(0, |it| it.at);
-        message.parts.iter_mut().for_each(|it| hold(it, keep, at));
     }
 
     fn at(&self, number: u32, record: &str, part: &str) -> Option<Range<u64>> {
@@ -205,13 +201,13 @@ impl Rollout {
     /// Gives the newest sealed compaction what it replaced: everything before the first record that has it,
     /// except turns that were rolled back. Compactions before it are skipped, because what they replaced is
     /// included.
-    pub(super) fn unseal(&self, source: &dyn Source, keep: &Keep, items: &mut [Box<Live>]) -> Result<()> {
+    pub(super) fn unseal(&self, source: &dyn Source, items: &mut [Box<Live>]) -> Result<()> {
         let Some(live) = items.iter_mut().rfind(|it| is_sealed(&it.message)) else { return Ok(()) };
         let mut first = 0;
         for (number, entry) in self.entries.iter().enumerate() {
             if matches!(entry, RolloutEntry::Compacted { has_history: true, .. })
                 && self
-                    .base(source, keep, number as u32)?
+                    .base(source, WHOLE, number as u32)?
                     .iter()
                     .any(|it| it.message.says_same(&live.message))
             {
@@ -224,7 +220,7 @@ impl Rollout {
         for (number, entry) in self.entries.iter().enumerate().take(first) {
             match entry {
                 RolloutEntry::Item { starts_turn, .. } => {
-                    let Some(mut item) = self.live_item(source, keep, number as u32)? else { continue };
+                    let Some(mut item) = self.live_item(source, WHOLE, number as u32)? else { continue };
                     data.share(&mut item.message.parts);
                     starts.extend(starts_turn.then_some(replaced.len()));
                     replaced.push(item);
@@ -241,6 +237,7 @@ impl Rollout {
     /// The history that a compaction carries.
     fn base(&self, source: &dyn Source, keep: &Keep, number: u32) -> Result<Vec<Live>> {
         let text = self.text(source, number)?;
+        let record_at = self.records.get(number as usize).map_or(0, |it| it.at);
         let line = Fields::of(&text);
         let payload = line.as_ref().and_then(|it| it.object("payload"));
         let payload = payload.and_then(|it| it.object("Compacted").or(Some(it)));
@@ -258,11 +255,11 @@ impl Rollout {
             if message.role == Role::User && summary.is_some() && summary == Some(message.plain()) {
                 message.kind = Kind::Summary;
             }
-            let noted = kinds.as_ref().and_then(|it| it.text(&index.to_string()));
-            if let Some(kind) = noted.and_then(|it| Kind::find(&it)) {
+            let recorded = kinds.as_ref().and_then(|it| it.text(&index.to_string()));
+            if let Some(kind) = recorded.and_then(|it| Kind::find(&it)) {
                 message.kind = kind;
             }
-            self.hold(&mut message, keep, number);
+            message.parts.iter_mut().for_each(|it| apply_keep(it, keep, record_at));
             data.share(&mut message.parts);
             out.push(Live { message, record: number, at: self.at(number, &text, raw), pair, starts_turn });
         }
@@ -289,7 +286,7 @@ impl Rollout {
                     });
                     counted = false;
                 }
-                RolloutEntry::Counted(Some(report)) | RolloutEntry::Reported(report) => {
+                RolloutEntry::TokenCountEvent(Some(report)) | RolloutEntry::UsageRecord(report) => {
                     if report.usage.sent() > 0 {
                         before = Some(report.total);
                         counted = true;
@@ -317,9 +314,9 @@ fn legacy(items: Vec<Box<Live>>, message: &str, record: u32) -> Vec<Box<Live>> {
     let mut left = LEGACY_BUDGET;
     let mut kept = Vec::new();
     for live in items.into_iter().rev() {
-        let said =
+        let is_prompt =
             live.message.role == Role::User && live.message.kind == Kind::Said && live.pair == Pair::None;
-        if !said || is_task(&live.message.parts) || left == 0 {
+        if !is_prompt || is_task(&live.message.parts) || left == 0 {
             continue;
         }
         let text: String = live.message.texts().map(history::Text::as_str).collect();
@@ -372,46 +369,45 @@ fn note_rolled_back(dropped: &[Box<Live>], turns: u64, to: &mut RolledBack) {
 fn paired(items: Vec<Box<Live>>) -> Vec<Box<Live>> {
     let mut calls: HashMap<(Family, &str), usize> = HashMap::default();
     let mut outputs: HashSet<&str> = HashSet::new();
-    let mut last_said = 0;
+    let mut last_message = 0;
     for (at, live) in items.iter().enumerate() {
         match &live.pair {
             Pair::Call(family, id) => drop(calls.entry((*family, id)).or_insert(at)),
             Pair::Output(_, id) => drop(outputs.insert(id)),
-            Pair::None => last_said = at,
+            Pair::None => last_message = at,
         }
     }
-    // Outputs to drop, and calls to answer.
-    let odd = |at: usize, live: &Live| match &live.pair {
-        Pair::Output(family, id) => !calls.contains_key(&(*family, &**id)),
-        Pair::Call(Family::Function | Family::Custom, id) => !outputs.contains(&**id) && at < last_said,
-        Pair::Call(Family::Search, _) | Pair::None => false,
+    let places = |is: &dyn Fn(usize, &Live) -> bool| -> HashSet<usize> {
+        items.iter().enumerate().filter(|(at, it)| is(*at, it)).map(|it| it.0).collect()
     };
-    let odd: HashSet<usize> =
-        items.iter().enumerate().filter(|(at, it)| odd(*at, it)).map(|it| it.0).collect();
-    let early = |at: usize, live: &Live| match &live.pair {
+    // Outputs to drop, and calls to answer.
+    let unpaired = places(&|at, live| match &live.pair {
+        Pair::Output(family, id) => !calls.contains_key(&(*family, &**id)),
+        Pair::Call(Family::Function | Family::Custom, id) => !outputs.contains(&**id) && at < last_message,
+        Pair::Call(Family::Search, _) | Pair::None => false,
+    });
+    let misplaced = places(&|at, live| match &live.pair {
         Pair::Output(family, id) => calls.get(&(*family, &**id)).is_some_and(|call| *call > at),
         Pair::Call(..) | Pair::None => false,
-    };
-    let early: HashSet<usize> =
-        items.iter().enumerate().filter(|(at, it)| early(*at, it)).map(|it| it.0).collect();
-    if odd.is_empty() && early.is_empty() {
+    });
+    if unpaired.is_empty() && misplaced.is_empty() {
         return items;
     }
-    let mut waiting: HashMap<Box<str>, Vec<Box<Live>>> = HashMap::default();
+    let mut moved: HashMap<Box<str>, Vec<Box<Live>>> = HashMap::default();
     let mut out = Vec::with_capacity(items.len());
     for (at, live) in items.into_iter().enumerate() {
         if let Pair::Output(_, id) = &live.pair
-            && early.contains(&at)
+            && misplaced.contains(&at)
         {
-            waiting.entry(id.as_ref().into()).or_default().push(live);
+            moved.entry(id.as_ref().into()).or_default().push(live);
             continue;
         }
         let answered = match &live.pair {
-            Pair::Call(_, id) => waiting.remove(&**id).unwrap_or_default(),
+            Pair::Call(_, id) => moved.remove(&**id).unwrap_or_default(),
             Pair::Output(..) | Pair::None => Vec::new(),
         };
         let answer = match &live.pair {
-            _ if !odd.contains(&at) => None,
+            _ if !unpaired.contains(&at) => None,
             Pair::Call(_, id) => {
                 let output = Output { failed: true, ..Output::new(id.clone(), "aborted") };
                 let message = Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)]);

@@ -32,7 +32,7 @@ pub(super) struct Rollout {
     pub(super) max_ordinal: Option<u64>,
     pub(super) paginated: bool,
     /// Lines that parsed as records of Codex.
-    known: usize,
+    codex_lines: usize,
     /// The number of lines, including blank ones.
     lines: u64,
 }
@@ -44,37 +44,8 @@ impl Rollout {
     /// Items are kept as far back as a replay usually needs them, to the last compaction that carries a
     /// history. Earlier ones that it needs are read again.
     pub(super) fn of(source: &dyn Source, keep: &Keep, coverage: Coverage) -> Result<Self> {
-        let (rollout, from) = lines::newest::<Self>(source, keep, coverage)?;
-        if from == 0 {
-            return rollout.ours(source);
-        }
-        // The session began at the earliest time of the first lines.
-        let head = Self::within(source, 0..lines::HEAD.min(from), None)?;
-        // A file that does not begin with `session_meta`, as all should, is read whole.
-        if head.session_meta != Some(0) {
-            return Self::of(source, keep, Coverage::Whole);
-        }
-        let lines = if rollout.notes.is_empty() {
-            0
-        } else {
-            lines::each_line_in(source, 0..from, |_, _, _| Ok(true))?
-        };
-        let first = Self {
-            records: head.records.into_iter().take(1).collect(),
-            entries: vec![RolloutEntry::Nothing],
-            session_meta: Some(0),
-            times: head.times,
-            known: 1,
-            lines,
-            ..Self::default()
-        };
-        Ok(Self::joined(vec![rollout, first]))
-    }
-
-    /// Fails if no line was Codex's.
-    fn ours(self, source: &dyn Source) -> Result<Self> {
-        let rollout = self;
-        if rollout.known == 0 {
+        let rollout: Self = lines::read(source, Some(keep), coverage)?;
+        if rollout.codex_lines == 0 {
             let what = "while reading a Codex rollout: expected lines with `type` and `payload`, found none; \
                 name the format or another file";
             return Err(Error::new(ErrorKind::Input, what).at(source.name(), None));
@@ -83,13 +54,13 @@ impl Rollout {
     }
 
     /// Indexes a line: its entry, or what is wrong with it. `at`: the line's number.
-    fn take(&mut self, line: RolloutLine, at: u64) -> Result<RolloutEntry, String> {
+    fn add_line(&mut self, line: RolloutLine, at: u64) -> Result<RolloutEntry, String> {
         let number = self.records.len() as u32;
-        self.known += 1;
+        self.codex_lines += 1;
         self.max_ordinal = self.max_ordinal.max(line.ordinal);
         self.times = line.at.into_iter().fold(self.times, derive::widened);
         self.window = line.payload.window.or(self.window);
-        let entry = line.payload.said?;
+        let entry = line.payload.entry?;
         match &entry {
             RolloutEntry::SessionMeta { is_paginated, goes_on } if self.session_meta.is_none() => {
                 (self.session_meta, self.paginated) = (Some(number), *is_paginated);
@@ -101,12 +72,12 @@ impl Rollout {
             RolloutEntry::Compacted { .. } => self.last_compacted = Some(number),
             RolloutEntry::TurnContext(_) => self.turn_context = Some(number),
             RolloutEntry::WorldState => self.world_state = Some(number),
-            RolloutEntry::Counted(_) => self.token_count = Some(number),
+            RolloutEntry::TokenCountEvent(_) => self.token_count = Some(number),
             RolloutEntry::TurnStarted(turn) => (self.turn, self.turn_seen) = (turn.clone(), true),
             RolloutEntry::UserMessage | RolloutEntry::UserItem => _ = self.first_prompt.get_or_insert(number),
             RolloutEntry::SessionMeta { .. }
             | RolloutEntry::Item { .. }
-            | RolloutEntry::Reported(_)
+            | RolloutEntry::UsageRecord(_)
             | RolloutEntry::TurnEnded(_)
             | RolloutEntry::RolledBack(_)
             | RolloutEntry::Nothing => {}
@@ -114,9 +85,10 @@ impl Rollout {
         Ok(entry)
     }
 
-    /// The text of a record, mended; offsets in it are offsets in the source.
-    pub(super) fn text(&self, source: &dyn Source, number: u32) -> Result<String> {
-        self.records.get(number as usize).map_or(Ok(String::new()), |it| source.text(it.range()))
+    /// The text of a record, mended; offsets in it are offsets in the source. Without a record it is empty.
+    pub(super) fn text(&self, source: &dyn Source, number: impl Into<Option<u32>>) -> Result<String> {
+        let record = number.into().and_then(|it| self.records.get(it as usize));
+        record.map_or(Ok(String::new()), |it| source.text(it.range()))
     }
 }
 
@@ -126,7 +98,7 @@ impl Stretch for Rollout {
         let mut reader = Reader::new(keep, 0);
         rollout.lines = lines::each_line_in(source, range, |line, record, bytes| {
             reader.texts.at = record.at;
-            let entry = reader.line(bytes).and_then(|it| rollout.take(it, line)).unwrap_or_else(|what| {
+            let entry = reader.line(bytes).and_then(|it| rollout.add_line(it, line)).unwrap_or_else(|what| {
                 rollout.notes.push(Note { line, what });
                 RolloutEntry::Nothing
             });
@@ -137,7 +109,7 @@ impl Stretch for Rollout {
         Ok(rollout)
     }
 
-    fn said(&mut self) -> impl Iterator<Item = &mut Part> {
+    fn parts(&mut self) -> impl Iterator<Item = &mut Part> {
         let live = self.entries.iter_mut().filter_map(|it| match it {
             RolloutEntry::Item { live, .. } => live.as_deref_mut(),
             _ => None,
@@ -151,7 +123,7 @@ impl Stretch for Rollout {
     }
 
     fn is_enough(&self) -> bool {
-        self.survivors().1 && self.turn_context.is_some() && self.window.is_some()
+        self.turn_context.is_some() && self.window.is_some() && self.survivors().is_final
     }
 
     fn joined(parts: Vec<Self>) -> Self {
@@ -181,8 +153,26 @@ impl Stretch for Rollout {
             }
             all.window = part.window.or(all.window);
             all.max_ordinal = all.max_ordinal.max(part.max_ordinal);
-            all.known += part.known;
+            all.codex_lines += part.codex_lines;
         }
         all
+    }
+
+    fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    /// The first record, and the earliest time of the first lines. A file that does not begin with
+    /// `session_meta`, as all should, is read whole.
+    fn into_head(mut self, lines: u64) -> Option<Self> {
+        self.records.truncate(1);
+        (self.session_meta == Some(0)).then(|| Self {
+            records: self.records,
+            entries: vec![RolloutEntry::Nothing],
+            session_meta: Some(0),
+            times: self.times,
+            lines,
+            ..Self::default()
+        })
     }
 }

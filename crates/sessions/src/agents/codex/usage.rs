@@ -24,22 +24,22 @@ fn usage(text: &str) -> Usage {
 
 /// The usage of the last request, and the totals so far.
 pub(super) fn report(last: &Fields, so_far: Option<&Fields>) -> Report {
-    let told = |of: &Fields, key: &str| of.number(key).unwrap_or(0);
+    let count = |of: &Fields, key: &str| of.number(key).unwrap_or(0);
     // Codex counts cached tokens as part of the input.
-    let input = told(last, "input_tokens");
-    let cache_read = told(last, "cached_input_tokens").min(input);
-    let cache_write = told(last, "cache_write_input_tokens").min(input - cache_read);
+    let input = count(last, "input_tokens");
+    let cache_read = count(last, "cached_input_tokens").min(input);
+    let cache_write = count(last, "cache_write_input_tokens").min(input - cache_read);
     let usage = Usage {
         input: input - cache_read - cache_write,
-        output: told(last, "output_tokens"),
+        output: count(last, "output_tokens"),
         cache_read,
         cache_write,
         cache_write_hour: 0,
-        reasoning: told(last, "reasoning_output_tokens"),
+        reasoning: count(last, "reasoning_output_tokens"),
     };
     let so_far = so_far.unwrap_or(last);
-    let so_far = (told(so_far, "input_tokens"), told(so_far, "output_tokens"));
-    Report { usage, total: told(last, "total_tokens"), so_far }
+    let so_far = (count(so_far, "input_tokens"), count(so_far, "output_tokens"));
+    Report { usage, total: count(last, "total_tokens"), so_far }
 }
 
 /// Collects the request that a row reports, also if its messages are no longer sent.
@@ -57,8 +57,8 @@ pub(super) fn request(row: &Value, out: &mut Collector) {
         (Some("response_item"), Some("message")) if body["role"] == "user" => {
             // The client's own text is in separate parts.
             let parts = body["content"].as_array().into_iter().flatten();
-            let said = parts.filter_map(|it| it["text"].as_str()).find(|it| !is_contextual(it));
-            match said {
+            let own_text = parts.filter_map(|it| it["text"].as_str()).find(|it| !is_contextual(it));
+            match own_text {
                 Some(text) => out.prompt(at, text),
                 None => out.sent(at),
             }

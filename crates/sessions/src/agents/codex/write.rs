@@ -8,7 +8,8 @@ use super::rollout::Rollout;
 use crate::agents::foreign;
 use crate::parse::lines::{Coverage, appended};
 use crate::parse::raw::{Fields, array, place, quoted};
-use crate::{Format, Keep, Mode, Piece, Session, Source, Written, changed_outputs, derive, spliced, wire};
+use crate::parse::texts::WHOLE;
+use crate::{Format, Mode, Piece, Session, Source, Written, changed_outputs, derive, spliced, wire};
 use history::error::{Error, ErrorKind, Result};
 use history::json;
 use history::{History, Kind, Message, Part, Role, Text};
@@ -31,11 +32,10 @@ use serde_json::json;
 /// [`Input`](ErrorKind::Input) if a new thread is wanted of a rollout without `session_meta`.
 pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
     if session.format != Format::CODEX {
-        return Ok(fresh(session, after));
+        return Ok(foreign_thread(session, after));
     }
-    let keep: &Keep = &|_, _| None;
-    let mut rollout = Rollout::of(source, keep, Coverage::Whole)?;
-    let replayed = rollout.replay(source, keep)?;
+    let mut rollout = Rollout::of(source, WHOLE, Coverage::Whole)?;
+    let replayed = rollout.replay(source, WHOLE, rollout.survivors())?;
     let ms = rollout.times.map_or(0, |(_, last)| last + 1);
     let change = Change { source, session, rollout: &rollout, replayed: &replayed, after, ms };
     match mode {
@@ -121,9 +121,9 @@ impl CompactedRow {
             let new = raw.map_or_else(|| items(it, &freeform, &mut row.warnings), |it| vec![it]);
             row.add(it, new);
         }
-        let system = session.history.meta.system.as_ref().map_or(0, |it| it.weight().bytes.div_ceil(4));
+        let system = session.history.meta.system.as_ref().map_or(0, |it| it.size().bytes.div_ceil(4));
         row.tokens = system + row.history.iter().map(|it| it.len().div_ceil(4) as u64).sum::<u64>();
-        row.windows = windows(change, &row.message)?;
+        row.windows = window_fields(change, &row.message)?;
         Ok(row)
     }
 
@@ -207,22 +207,21 @@ fn copied(source: &dyn Source, live: &Live, new: &Message) -> Result<Option<Stri
     Ok(Some(fields.with(&changes)))
 }
 
-fn windows(change: &Change<'_>, summary: &str) -> Result<String> {
+fn window_fields(change: &Change<'_>, summary: &str) -> Result<String> {
     let Change { source, session, rollout, ms, .. } = *change;
-    let payload = |number: Option<u32>| number.map_or(Ok(String::new()), |it| rollout.text(source, it));
-    let (last, first) = (payload(rollout.last_compacted)?, payload(rollout.session_meta)?);
+    let last = rollout.text(source, rollout.last_compacted)?;
+    let first = rollout.text(source, rollout.session_meta)?;
     let last = Fields::of(&last).and_then(|it| it.object("payload"));
     let first = Fields::of(&first).and_then(|it| it.object("payload"));
     // Up to 0.141 the number was in `window_id`.
     let number = last.as_ref().and_then(|it| it.number("window_number").or_else(|| it.number("window_id")));
     let number = number.unwrap_or(session.past.len() as u64) + 1;
     let opened = first.and_then(|it| it.object("context_window")).and_then(|it| it.text("window_id"));
-    let said = |key| last.as_ref().and_then(|it| it.text(key));
+    let field = |key| last.as_ref().and_then(|it| it.text(key));
     let mut out = format!(r#","window_number":{number}"#);
-    if let Some(previous) = said("window_id").or_else(|| opened.clone()) {
-        let id = session.history.meta.session.as_deref().unwrap_or_default();
-        let first = said("first_window_id").or(opened).unwrap_or_else(|| previous.clone());
-        let this = derive::uuid_v7(ms, derive::digest(id, "window", number as usize, summary));
+    if let Some(previous) = field("window_id").or_else(|| opened.clone()) {
+        let first = field("first_window_id").or(opened).unwrap_or_else(|| previous.clone());
+        let this = derive::uuid_v7(ms, derive::digest(session.id(), "window", number as usize, summary));
         for (key, id) in [("first_window_id", first), ("previous_window_id", previous), ("window_id", this)] {
             out.push_str(&format!(r#","{key}":{}"#, quoted(&id)));
         }
@@ -240,7 +239,6 @@ fn lines(change: &Change<'_>, compaction: &CompactedRow, mut ordinal: Option<u64
     };
     line("compacted", &compaction.payload());
     for (tag, number) in [("world_state", rollout.world_state), ("turn_context", rollout.turn_context)] {
-        let Some(number) = number else { continue };
         let text = rollout.text(source, number)?;
         let Some(payload) = Fields::of(&text).and_then(|it| it.object("payload")) else { continue };
         // With the id of an older turn (`/compact` writes no turn context of its own) Codex would take all
@@ -250,13 +248,11 @@ fn lines(change: &Change<'_>, compaction: &CompactedRow, mut ordinal: Option<u64
         let id = payload.get("turn_id").filter(|_| fits);
         line(tag, &payload.with(&[("turn_id", id)]));
     }
-    if let Some(number) = rollout.token_count {
-        let text = rollout.text(source, number)?;
-        if let Some(payload) = Fields::of(&text).and_then(|it| it.object("payload"))
-            && let Some(counted) = counted(&payload, compaction.tokens)
-        {
-            line("event_msg", &counted);
-        }
+    let text = rollout.text(source, rollout.token_count)?;
+    if let Some(payload) = Fields::of(&text).and_then(|it| it.object("payload"))
+        && let Some(payload) = token_count_payload(&payload, compaction.tokens)
+    {
+        line("event_msg", &payload);
     }
     Ok(out)
 }
@@ -268,7 +264,7 @@ fn line(ms: i64, ordinal: Option<u64>, tag: &str, payload: &str) -> String {
 }
 
 /// A `token_count` as after Codex's own compaction: nothing was sent yet, and the context has `tokens`.
-fn counted(payload: &Fields, tokens: u64) -> Option<String> {
+fn token_count_payload(payload: &Fields, tokens: u64) -> Option<String> {
     let info = payload.object("info")?;
     let last = info.object("last_token_usage")?;
     let zeros: Vec<String> = last
@@ -282,7 +278,7 @@ fn counted(payload: &Fields, tokens: u64) -> Option<String> {
 
 /// A new thread for the history of another agent: a `session_meta`, and a compaction that carries the history
 /// without what only another API understands.
-fn fresh(session: &Session, after: &History) -> Written {
+fn foreign_thread(session: &Session, after: &History) -> Written {
     let meta = &after.meta;
     let ms = meta.times.map_or(0, |(_, last)| last + 1);
     let first_prompt = after.messages().iter().find(|it| it.is_prompt()).map(Message::plain);
@@ -301,9 +297,9 @@ fn fresh(session: &Session, after: &History) -> Written {
         row.add(&message, new);
     }
     let mut lines = line(ms, None, "compacted", &row.payload());
-    if let Some(said) = first_prompt {
+    if let Some(prompt) = first_prompt {
         // The list of sessions shows a thread by its first user message.
-        let payload = json!({"type": "user_message", "message": said, "images": []});
+        let payload = json!({"type": "user_message", "message": prompt, "images": []});
         lines += &line(ms, None, "event_msg", &payload.to_string());
     }
     let id = thread_id(session, ms, &lines);
@@ -315,8 +311,7 @@ fn fresh(session: &Session, after: &History) -> Written {
 
 /// The id of a new thread made from a session.
 fn thread_id(session: &Session, ms: i64, content: &str) -> String {
-    let old = session.history.meta.session.as_deref().unwrap_or_default();
-    derive::uuid_v7(ms, derive::digest(old, "thread", 0, content))
+    derive::uuid_v7(ms, derive::digest(session.id(), "thread", 0, content))
 }
 
 fn thread(ms: i64, id: String, text: String, warnings: Vec<String>) -> Written {
@@ -327,7 +322,7 @@ fn thread(ms: i64, id: String, text: String, warnings: Vec<String>) -> Written {
 
 fn new_thread(change: &Change<'_>) -> Result<Written> {
     let Change { source, session, rollout, ms, .. } = *change;
-    let first = rollout.session_meta.map_or(Ok(String::new()), |it| rollout.text(source, it))?;
+    let first = rollout.text(source, rollout.session_meta)?;
     let Some(first) = Fields::of(&first) else {
         let what = "while starting a new Codex thread: expected a session_meta line to copy, found none; \
             append instead";
@@ -356,21 +351,19 @@ fn new_thread(change: &Change<'_>) -> Result<Written> {
     let next = rollout.paginated_from().map(|_| 1);
     let mut text = format!("{first}\n{}", lines(change, &compaction, next)?);
     // The list of sessions shows a thread by its first user message.
-    if let Some(number) = rollout.first_prompt {
-        let line = rollout.text(source, number)?;
-        if let Some(line) = Fields::of(&line)
-            && let Some(payload) = line.object("payload")
-        {
-            let thread = payload.get("thread_id").map(|_| quoted_id.as_str());
-            let payload = payload.with(&[("thread_id", thread)]);
-            let ordinal = next.map(|_| text.lines().count().to_string());
-            text.push_str(&line.with(&[
-                ("timestamp", Some(at.as_str())),
-                ("ordinal", ordinal.as_deref()),
-                ("payload", Some(&payload)),
-            ]));
-            text.push('\n');
-        }
+    let line = rollout.text(source, rollout.first_prompt)?;
+    if let Some(line) = Fields::of(&line)
+        && let Some(payload) = line.object("payload")
+    {
+        let thread = payload.get("thread_id").map(|_| quoted_id.as_str());
+        let payload = payload.with(&[("thread_id", thread)]);
+        let ordinal = next.map(|_| text.lines().count().to_string());
+        text.push_str(&line.with(&[
+            ("timestamp", Some(at.as_str())),
+            ("ordinal", ordinal.as_deref()),
+            ("payload", Some(&payload)),
+        ]));
+        text.push('\n');
     }
     Ok(thread(ms, id, text, compaction.warnings))
 }

@@ -11,15 +11,15 @@ use serde_json::Value;
 use super::ACK;
 use super::journal::{Journal, JournalEntry};
 use super::part::ReadPart;
-use super::record::{JournalItem, MessageDraft, Which, is_snapshot};
+use super::record::{JournalItem, MessageDraft, RecordSide, is_snapshot};
 use crate::Note;
 use history::{Kind, Message, Part, Role};
 
 /// A live message and where it came from.
 pub(super) struct LiveMessage {
     pub(super) message: Message,
-    /// Which part of the record became this message.
-    pub(super) role: Which,
+    /// RecordSide part of the record became this message.
+    pub(super) side: RecordSide,
     /// Whether it is the user's and mentions a snapshot.
     snapshot: bool,
     /// Only for a writer.
@@ -64,14 +64,14 @@ impl Messages {
     /// Adds a message, without responses that the turn already has.
     fn push(&mut self, entry: &JournalEntry, draft: MessageDraft) {
         let item = &entry.item;
-        let MessageDraft { role, parts: mut pieces, kind, snapshot, summary } = draft;
-        let model = role == Which::Model;
+        let MessageDraft { side, parts: mut pieces, kind, snapshot, summary } = draft;
+        let model = side == RecordSide::Model;
         if model {
             self.answered.clear();
         }
         self.drop_repeated(&mut pieces, item);
         // Without repetitions, only parts may be left that the client would not send.
-        if pieces.is_empty() || (role == Which::User && pieces.iter().all(|it| it.blank)) {
+        if pieces.is_empty() || (side == RecordSide::User && pieces.iter().all(|it| it.blank)) {
             return;
         }
         let frame = if model { r#"{"role":"model","parts":[]}"# } else { r#"{"role":"user","parts":[]}"# };
@@ -95,12 +95,12 @@ impl Messages {
             last.message.kind = Kind::Summary;
         }
         let before = self.live.last().map(|it| &it.message);
-        let kind = match (role, kind) {
+        let kind = match (side, kind) {
             // Text beside a tool's response is the tool's, not the user's words.
-            (Which::User | Which::Results, None) if is_beside(&parts) => Kind::Context,
-            (Which::Results, _) => Kind::Said,
+            (RecordSide::User | RecordSide::Results, None) if is_beside(&parts) => Kind::Context,
+            (RecordSide::Results, _) => Kind::Said,
             (_, Some(kind)) => kind,
-            (_, None) => told_kind(before, model, &parts, summary),
+            (_, None) => kind_of(before, model, &parts, summary),
         };
         let message = Message {
             from: Some(self.live.len() as u32),
@@ -110,7 +110,7 @@ impl Messages {
             wire_len: u32::try_from(wire_len).ok(),
             ..Message::new(if model { Role::Assistant } else { Role::User }, kind, parts)
         };
-        self.live.push(LiveMessage { message, role, snapshot, origin });
+        self.live.push(LiveMessage { message, side, snapshot, origin });
     }
 
     /// Removes responses that the turn already has; this record becomes another origin of the message that
@@ -158,11 +158,11 @@ fn is_beside(parts: &[Part]) -> bool {
 /// The kind of a message by its text alone.
 pub(super) fn read_kind(before: Option<&Message>, is_model: bool, parts: &[Part]) -> Kind {
     let summary = matches!(parts, [Part::Text(text)] if is_snapshot(text.as_str()));
-    told_kind(before, is_model, parts, summary)
+    kind_of(before, is_model, parts, summary)
 }
 
 /// [`read_kind`], if it is known whether the text is a summary.
-fn told_kind(before: Option<&Message>, is_model: bool, parts: &[Part], summary: bool) -> Kind {
+fn kind_of(before: Option<&Message>, is_model: bool, parts: &[Part], summary: bool) -> Kind {
     let [Part::Text(text)] = parts else { return Kind::Said };
     match is_model {
         false if summary || crate::is_our_summary(text.as_str()) => Kind::Summary,

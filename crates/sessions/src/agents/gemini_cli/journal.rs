@@ -6,20 +6,20 @@ use std::sync::Arc;
 
 use foldhash::{HashMap, HashSet};
 
-use super::line::{JournalLine, ReadItem, Seen, Set};
+use super::line::{JournalLine, ParsedLines, ReadItem, Set};
 use super::part::{RecordReader, Wanted};
 use super::record::JournalItem;
 use crate::parse::cursor::Cursor;
 use crate::parse::lines;
 use crate::parse::raw::{Fields, list, place, text};
 use crate::{Note, Record, Source, derive};
-use history::Usage;
 use history::error::Result;
+use history::{Usage, json};
 
 /// A message record in force.
 #[derive(Debug)]
 pub(super) struct JournalEntry {
-    /// Its id, as an index in `Journal::known`.
+    /// Its id, as an index in `Journal::id_states`.
     id: u32,
     pub(super) item: Box<JournalItem>,
     /// Its reported usage; none if it was reported before a compaction that the record survived.
@@ -55,9 +55,9 @@ pub(super) struct Journal {
     /// In a document: the range of its `lastUpdated`.
     pub(super) updated: Option<Range<u64>>,
     ids: HashMap<Arc<str>, u32>,
-    known: Vec<Known>,
-    /// Ids that were kept at any time since the last compaction.
-    seen: Vec<u32>,
+    id_states: Vec<IdState>,
+    /// Ids that were in force at any time since the last compaction.
+    in_force_ids: Vec<u32>,
     /// The number of `$set.messages` so far.
     sets: u32,
     /// Tokens of the context after the last reported request.
@@ -66,13 +66,13 @@ pub(super) struct Journal {
     begins_compacted: bool,
 }
 
-/// What is known of the records of an id.
+/// The state of the records of an id.
 #[derive(Debug, Default)]
-struct Known {
+struct IdState {
     /// Its last index among the entries; another entry may be there by now.
     place: usize,
     /// Whether it was in force since the last compaction.
-    seen: bool,
+    in_force: bool,
     /// Whether it survived a compaction.
     stale: bool,
     /// Its reported usage, because a resume writes the record again without it.
@@ -84,8 +84,8 @@ struct Known {
 impl Journal {
     /// Reads every line, or the one document.
     pub(super) fn of(source: &dyn Source, wanted: Wanted) -> Result<Self> {
-        let seen = Backwards::through(source, wanted, false)?;
-        Self::whole(source, seen, wanted)
+        let scan = BackwardScan::through(source, wanted, false)?;
+        Self::of_all_lines(source, scan, wanted)
     }
 
     /// Searches backwards for the newest `$set.messages` that is certainly a compaction, and reads only the
@@ -94,34 +94,34 @@ impl Journal {
     /// It is a compaction if it leaves out a message that was in force just before. Messages that survive one
     /// lose their reported usage, so nothing before it matters.
     pub(super) fn live_part(source: &dyn Source, wanted: Wanted) -> Result<Self> {
-        let seen = Backwards::through(source, wanted, source.len() > crate::LOOKED_AT_WHOLE)?;
-        let Some(base) = seen.base else { return Self::whole(source, seen, wanted) };
+        let scan = BackwardScan::through(source, wanted, source.len() > crate::READ_WHOLE_MAX)?;
+        let Some(base) = scan.base else { return Self::of_all_lines(source, scan, wanted) };
         let mut journal = Self { begins_compacted: true, ..Self::default() };
         // The first lines give the session's id, directory and start. Notes on them come only from reading
         // all lines.
         let mut first = Self::default();
-        first.take(Seen::of(source, 0..lines::HEAD.min(base), wanted)?, 0);
+        first.apply_lines(ParsedLines::of(source, 0..lines::HEAD.min(base), wanted)?, 0);
         (journal.meta, journal.times, journal.cwd) = (first.meta, first.times, first.cwd);
-        journal.take_all(seen.parts);
+        journal.apply_parts(scan.parts);
         // The model that replied last may only be named before this part.
         if journal.model.is_none() {
             return Self::of(source, wanted);
         }
         if !journal.notes.is_empty() || journal.entries.iter().any(|it| it.item.drafts.is_err()) {
-            let by = lines::each_line_in(source, 0..seen.from, |_, _, _| Ok(true))?;
+            let by = lines::each_line_in(source, 0..scan.from, |_, _, _| Ok(true))?;
             journal.notes.iter_mut().for_each(|it| it.line += by);
             journal.blank_lines.iter_mut().for_each(|it| it.1 += by);
         }
         Ok(journal)
     }
 
-    fn whole(source: &dyn Source, seen: Backwards, wanted: Wanted) -> Result<Self> {
+    fn of_all_lines(source: &dyn Source, scan: BackwardScan, wanted: Wanted) -> Result<Self> {
         let mut journal = Self::default();
-        journal.take_all(seen.parts);
+        journal.apply_parts(scan.parts);
         // An older session: one object that holds its messages, on one or many lines.
         if journal.is_foreign() || (journal.records.len() == 1 && !journal.entries.is_empty()) {
             let text = source.text(0..source.len())?;
-            let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+            let text = json::without_byte_order_mark(&text);
             if let Some(found) = Self::of_document(text, source.len() - text.len() as u64, wanted) {
                 return Ok(found);
             }
@@ -130,26 +130,26 @@ impl Journal {
     }
 
     /// Applies the lines of parts, which come last part first.
-    fn take_all(&mut self, parts: Vec<Seen>) {
+    fn apply_parts(&mut self, parts: Vec<ParsedLines>) {
         let mut lines = 0;
         for part in parts.into_iter().rev() {
-            let these = part.lines;
-            self.take(part, lines);
-            lines += these;
+            let count = part.count;
+            self.apply_lines(part, lines);
+            lines += count;
         }
-        (self.ids, self.known, self.seen) = Default::default();
+        (self.ids, self.id_states, self.in_force_ids) = Default::default();
     }
 
     /// Applies the lines of a part. `before`: the number of lines before it.
-    fn take(&mut self, part: Seen, before: u64) {
-        for (line, record, said) in part.said {
+    fn apply_lines(&mut self, part: ParsedLines, before: u64) {
+        for (line, record, parsed) in part.lines {
             let number = self.records.len() as u32;
             self.records.push(record);
             let blank = before + line - u64::from(number) - 1;
             if self.blank_lines.last().is_none_or(|it| it.1 < blank) {
                 self.blank_lines.push((number, blank));
             }
-            if let Err(what) = said.and_then(|it| self.apply(it, number)) {
+            if let Err(what) = parsed.and_then(|it| self.apply(it, number)) {
                 self.notes.push(Note { line: before + line, what });
             }
         }
@@ -172,7 +172,7 @@ impl Journal {
         let messages = fields.get("messages")?;
         let mut journal = Self { document: absolute(messages), ..Self::default() };
         journal.updated = fields.get("lastUpdated").and_then(absolute);
-        journal.know(fields.iter().map(|(name, raw)| (name.to_owned(), raw.to_owned())));
+        journal.set_meta(fields.iter().map(|(name, raw)| (name.to_owned(), raw.to_owned())));
         let mut reader = RecordReader::new(wanted);
         for raw in list(messages)? {
             let at = absolute(raw)?;
@@ -194,42 +194,42 @@ impl Journal {
                 Ok(())
             }
             JournalLine::Set(Set { messages, fields, replaces: true }) => {
-                self.know(fields);
+                self.set_meta(fields);
                 self.replace_all(messages, record)
             }
             JournalLine::Set(Set { messages, fields, replaces: false }) => {
-                self.know(fields);
+                self.set_meta(fields);
                 self.put_all(messages, record)
             }
         }
     }
 
-    fn know(&mut self, fields: impl IntoIterator<Item = (String, String)>) {
+    fn set_meta(&mut self, fields: impl IntoIterator<Item = (String, String)>) {
         for (name, raw) in fields.into_iter().filter(|(name, _)| name != "messages") {
             if matches!(&*name, "startTime" | "lastUpdated") {
-                self.time(text(&raw).and_then(|it| derive::parse_time(&it)));
+                self.widen_times(text(&raw).and_then(|it| derive::parse_time(&it)));
             }
             self.meta.insert(name, raw);
         }
     }
 
-    fn time(&mut self, at: Option<i64>) {
+    fn widen_times(&mut self, at: Option<i64>) {
         let Some(at) = at else { return };
         self.times = derive::widened(self.times, at);
     }
 
     fn number(&mut self, id: &Arc<str>) -> u32 {
-        let next = self.known.len() as u32;
+        let next = self.id_states.len() as u32;
         let number = *self.ids.entry(id.clone()).or_insert(next);
         if number == next {
-            self.known.push(Known::default());
+            self.id_states.push(IdState::default());
         }
         number
     }
 
     /// The index of the entry with this id, if there is one.
     fn place(&self, id: u32) -> Option<usize> {
-        let place = self.known.get(id as usize)?.place;
+        let place = self.id_states.get(id as usize)?.place;
         self.entries.get(place).is_some_and(|it| it.id == id).then_some(place)
     }
 
@@ -239,22 +239,22 @@ impl Journal {
         let id = item.id.as_ref().ok_or("expected a message record with an id, found none; it is skipped")?;
         let id = self.number(id);
         let place = self.place(id).unwrap_or(self.entries.len());
-        self.time(item.time);
+        self.widen_times(item.time);
         if self.cwd.is_none() {
             self.cwd = item.workspace.take().map(Into::into);
         }
         self.model = item.model.take().or(self.model.take());
-        let known = &mut self.known[id as usize];
-        known.place = place;
+        let state = &mut self.id_states[id as usize];
+        state.place = place;
         if let Some(reported) = item.reported {
             self.last_total = reported.total;
-            known.usage = reported.usage;
+            state.usage = reported.usage;
         }
-        if item.kept && !known.seen {
-            known.seen = true;
-            self.seen.push(id);
+        if item.survives_resume && !state.in_force {
+            state.in_force = true;
+            self.in_force_ids.push(id);
         }
-        let usage = known.usage.filter(|_| !known.stale);
+        let usage = state.usage.filter(|_| !state.stale);
         let entry = JournalEntry { id, item, usage };
         match self.entries.get_mut(place) {
             Some(old) => *old = entry,
@@ -278,7 +278,7 @@ impl Journal {
     fn rewind(&mut self, id: &str) {
         let from = self.ids.get(id).and_then(|it| self.place(*it)).unwrap_or(0);
         for gone in self.entries.drain(from..) {
-            self.known[gone.id as usize].seen = false;
+            self.id_states[gone.id as usize].in_force = false;
         }
     }
 
@@ -290,16 +290,16 @@ impl Journal {
         let only_context = items().all(|it| it.context);
         let ids: Vec<Option<u32>> = items().map(|it| Some(self.number(it.id.as_ref()?))).collect();
         for id in ids.iter().flatten() {
-            self.known[*id as usize].set = self.sets;
+            self.id_states[*id as usize].set = self.sets;
         }
         let begins = std::mem::take(&mut self.begins_compacted);
         let left_out = |it: &u32| {
-            let known = &self.known[*it as usize];
-            known.seen && known.set != self.sets
+            let state = &self.id_states[*it as usize];
+            state.in_force && state.set != self.sets
         };
-        let shrinks = begins || (!only_context && self.seen.iter().any(left_out));
+        let shrinks = begins || (!only_context && self.in_force_ids.iter().any(left_out));
         if shrinks {
-            let is_new = |id: &Option<u32>| id.is_some_and(|it| !self.known[it as usize].seen);
+            let is_new = |id: &Option<u32>| id.is_some_and(|it| !self.id_states[it as usize].in_force);
             let summary = items().zip(&ids).filter(|(_, id)| is_new(id));
             let summary = summary.filter_map(|(it, _)| Some((it.id.clone()?, it.summary.as_deref()?))).next();
             self.compactions.extend(summary.map(|(summary, text)| JournalCompaction {
@@ -308,10 +308,10 @@ impl Journal {
                 tokens_before: self.last_total,
             }));
             for id in ids.into_iter().flatten() {
-                self.known[id as usize].stale = true;
+                self.id_states[id as usize].stale = true;
             }
-            for id in self.seen.drain(..) {
-                self.known[id as usize].seen = false;
+            for id in self.in_force_ids.drain(..) {
+                self.id_states[id as usize].in_force = false;
             }
         }
         self.entries.clear();
@@ -321,9 +321,9 @@ impl Journal {
 
 /// The lines of a source, read backwards from its end.
 #[derive(Default)]
-struct Backwards {
+struct BackwardScan {
     /// The last part first.
-    parts: Vec<Seen>,
+    parts: Vec<ParsedLines>,
     /// Where the earliest part begins.
     from: u64,
     /// The position of the compaction that ended the search; the parts hold nothing before it.
@@ -336,31 +336,33 @@ struct Backwards {
     replaced: bool,
 }
 
-impl Backwards {
+impl BackwardScan {
     /// Reads everything, on all cores, or with `to_compaction` only back to the newest compaction.
     fn through(source: &dyn Source, wanted: Wanted, to_compaction: bool) -> Result<Self> {
         let mut all = Self::default();
-        let look = |range| Seen::of(source, range, wanted);
-        all.from = lines::backwards(source, look, |mut part: Seen, _| {
-            let ended = all.look(&mut part, to_compaction);
+        let parse = |range| ParsedLines::of(source, range, wanted);
+        all.from = lines::backwards(source, parse, |mut part: ParsedLines, _| {
+            let ended = all.scan_part(&mut part, to_compaction);
             all.parts.push(part);
             !ended
         })?;
         if let Some(base) = all.base {
-            all.parts.iter_mut().for_each(|it| it.said.retain(|(_, record, _)| record.at >= base));
+            all.parts.iter_mut().for_each(|it| it.lines.retain(|(_, record, _)| record.at >= base));
         }
         Ok(all)
     }
 
     /// Drops records that later ones replace. With `to_compaction`, returns whether the newest compaction was
     /// found: it is the new beginning.
-    fn look(&mut self, part: &mut Seen, to_compaction: bool) -> bool {
-        for index in (0..part.said.len()).rev() {
-            let (_, record, Ok(line)) = &mut part.said[index] else { continue };
+    fn scan_part(&mut self, part: &mut ParsedLines, to_compaction: bool) -> bool {
+        for index in (0..part.lines.len()).rev() {
+            let (_, record, Ok(line)) = &mut part.lines[index] else { continue };
             let at = record.at;
             if to_compaction
                 && let Some((base, ids)) = &self.pending
-                && line.items().any(|it| it.kept && it.id.as_ref().is_some_and(|id| !ids.contains(id)))
+                && line
+                    .items()
+                    .any(|it| it.survives_resume && it.id.as_ref().is_some_and(|id| !ids.contains(id)))
             {
                 self.base = Some(*base);
                 return true;

@@ -59,22 +59,22 @@ impl JournalLine {
 
 /// The lines that begin in a range.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct ParsedLines {
     /// The line's number within the range, its place, and its content or what is wrong with it.
-    pub(super) said: Vec<(u64, Record, Result<JournalLine, String>)>,
+    pub(super) lines: Vec<(u64, Record, Result<JournalLine, String>)>,
     /// The number of lines, including blank ones.
-    pub(super) lines: u64,
+    pub(super) count: u64,
 }
 
-impl Seen {
+impl ParsedLines {
     pub(super) fn of(source: &dyn Source, range: Range<u64>, wanted: Wanted) -> OrError<Self> {
         let mut reader = RecordReader::new(wanted);
-        let mut said = Vec::new();
-        let lines = lines::each_line_in(source, range, |number, record, bytes| {
-            said.push((number, record, reader.line(bytes, record)));
+        let mut lines = Vec::new();
+        let count = lines::each_line_in(source, range, |number, record, bytes| {
+            lines.push((number, record, reader.line(bytes, record)));
             Ok(true)
         })?;
-        Ok(Self { said, lines })
+        Ok(Self { lines, count })
     }
 }
 

@@ -31,16 +31,14 @@ use part::Wanted;
 use record::usage;
 
 pub(crate) static ROW: FormatRow = FormatRow {
-    name: "gemini-cli",
-    api: Api::Gemini,
     is_signed: true,
     folder: Some(("/.gemini/tmp/", &[".json", ".jsonl"])),
     recognise: Some(sniff),
-    read,
     scan: Some(scan),
     write: Some(write),
     requests: Some(requests),
-    repair: &[repair::whole, repair::journal, repair::records],
+    repair: &[repair::lines_or_document, repair::journal, repair::records],
+    ..FormatRow::new("gemini-cli", Api::Gemini, read)
 };
 
 /// Whether the source is certainly a session of Gemini CLI: a line with `sessionId` and `projectHash`, as
@@ -116,12 +114,12 @@ pub fn scan(source: &dyn Source, keep: &Keep) -> Result<Session> {
 }
 
 fn session(Read { journal, live, past }: Read) -> Session {
-    let said = |key: &str| journal.meta.get(key).and_then(|it| crate::parse::raw::text(it));
+    let field = |key: &str| journal.meta.get(key).and_then(|it| crate::parse::raw::text(it));
     let directories = journal.meta.get("directories").and_then(|it| crate::parse::raw::list(it));
     let first_directory = directories.and_then(|it| it.first().and_then(|it| crate::parse::raw::text(it)));
     let meta = Meta {
         agent: Some(Format::GEMINI_CLI.name().into()),
-        session: said("sessionId").map(Into::into),
+        session: field("sessionId").map(Into::into),
         model: journal.model,
         cwd: first_directory.or_else(|| journal.cwd.clone()).map(Into::into),
         times: journal.times,

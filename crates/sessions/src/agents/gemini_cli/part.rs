@@ -75,7 +75,7 @@ pub(super) struct Wanted<'a> {
 /// Reads one record after another, reusing its buffers.
 pub(super) struct RecordReader<'a> {
     pub(super) texts: Texts<'a>,
-    pub(super) held: Scratch,
+    pub(super) scratch: Scratch,
     /// Whether the JSON of each part is kept.
     pub(super) raw: bool,
     /// The current content as the client renders it for itself: texts, and a name in brackets for any other
@@ -86,7 +86,7 @@ pub(super) struct RecordReader<'a> {
 impl<'w> RecordReader<'w> {
     pub(super) fn new(wanted: Wanted<'w>) -> Self {
         let texts = Texts { keep: Some(wanted.keep), at: 0 };
-        Self { texts, held: Scratch::default(), raw: wanted.raw, shown: String::new() }
+        Self { texts, scratch: Scratch::default(), raw: wanted.raw, shown: String::new() }
     }
 
     pub(super) fn parts(&mut self, it: &mut Cursor<'_>) -> Option<Vec<ReadPart>> {
@@ -169,10 +169,10 @@ impl<'w> RecordReader<'w> {
     /// Reads a text, and appends it to `shown`.
     fn text(&mut self, text: &mut Option<Text>, it: &mut Cursor<'_>) -> Option<u64> {
         sized(text, it, b'"', |it| {
-            let found = it.text(&mut self.held.room)?;
+            let found = it.text(&mut self.scratch.buffer)?;
             self.shown.push_str(found);
             let text = self.texts.of(found);
-            let len = text.weight().json();
+            let len = text.size().json();
             Some((text, len))
         })
     }
@@ -186,19 +186,19 @@ impl<'w> RecordReader<'w> {
     ) -> Option<(Call, u64)> {
         let (mut id, mut name, mut input) = (None, None, None);
         let len = size(it, |it, key| match key {
-            "id" => given(&mut id, it),
+            "id" => nonempty_id(&mut id, it),
             "name" => string(&mut name, it),
             "args" => {
                 let args = self.texts.of(&it.compact()?);
-                let len = args.weight().utf16;
+                let len = args.size().utf16;
                 input = Some(args);
                 Some(len)
             }
             _ => beside(self, it, key),
         })?;
         let call = Call {
-            id: self.held.ids.of(&id.unwrap_or_default()),
-            name: self.held.names.of(&name.unwrap_or_default()),
+            id: self.scratch.ids.of(&id.unwrap_or_default()),
+            name: self.scratch.names.of(&name.unwrap_or_default()),
             input: input.unwrap_or_else(|| self.texts.of("{}")),
             freeform: false,
             signature: None,
@@ -207,13 +207,13 @@ impl<'w> RecordReader<'w> {
     }
 
     fn response(&mut self, it: &mut Cursor<'_>) -> Option<(Output, u64)> {
-        let (mut id, mut name, mut said, mut attached) = (None, None, None, Vec::new());
+        let (mut id, mut name, mut body, mut attached) = (None, None, None, Vec::new());
         let len = size(it, |it, key| match key {
-            "id" => given(&mut id, it),
+            "id" => nonempty_id(&mut id, it),
             "name" => string(&mut name, it),
             "response" => {
-                let (output, len) = self.said(it)?;
-                said = Some(output);
+                let (output, len) = self.response_body(it)?;
+                body = Some(output);
                 Some(len)
             }
             "parts" => {
@@ -237,16 +237,17 @@ impl<'w> RecordReader<'w> {
             }
             _ => passed(it),
         })?;
-        let said = said.unwrap_or_else(|| output("", Text::default()));
-        let (id, name) = (self.held.ids.of(&id.unwrap_or_default()), name.map(|it| self.held.names.of(&it)));
-        Some((Output { id, name, media: attached.into(), ..said }, len))
+        let body = body.unwrap_or_else(|| output("", Text::default()));
+        let (id, name) =
+            (self.scratch.ids.of(&id.unwrap_or_default()), name.map(|it| self.scratch.names.of(&it)));
+        Some((Output { id, name, media: attached.into(), ..body }, len))
     }
 
     /// The response of a function as text: its `output` or `error`, or all of it.
-    fn said(&mut self, it: &mut Cursor<'_>) -> Option<(Output, u64)> {
+    fn response_body(&mut self, it: &mut Cursor<'_>) -> Option<(Output, u64)> {
         let start = it.place();
-        let (mut said, mut has_output, mut has_error) = ([None, None], false, false);
-        let [output_text, error_text] = &mut said;
+        let (mut body, mut has_output, mut has_error) = ([None, None], false, false);
+        let [output_text, error_text] = &mut body;
         let len = match it.peek()? {
             b'{' => size(it, |it, name| match name {
                 "output" => {
@@ -263,20 +264,20 @@ impl<'w> RecordReader<'w> {
             b'"' => return self.answer(it),
             _ => passed(it)?,
         };
-        let said = match said.into_iter().flatten().next() {
-            Some(said) => said,
+        let body = match body.into_iter().flatten().next() {
+            Some(body) => body,
             None => {
                 let json = it.at(start).compact()?;
                 output(&json, self.texts.of(&json))
             }
         };
-        Some((Output { failed: has_error && !has_output, ..said }, len))
+        Some((Output { failed: has_error && !has_output, ..body }, len))
     }
 
     pub(super) fn answer(&mut self, it: &mut Cursor<'_>) -> Option<(Output, u64)> {
-        let text = it.text(&mut self.held.room)?;
+        let text = it.text(&mut self.scratch.buffer)?;
         let output = output(text, self.texts.of(text));
-        let len = output.text.weight().json();
+        let len = output.text.size().json();
         Some((output, len))
     }
 }
@@ -285,9 +286,9 @@ pub(super) fn piece(part: Part, len: u64, raw: Option<Value>) -> ReadPart {
     ReadPart { part, len, blank: false, is_thought: false, is_signed: false, raw: raw.map(Box::new) }
 }
 
-/// `said`: the text of the output before `keep` replaced it. The caller sets the id.
-fn output(said: &str, text: Text) -> Output {
-    let cleared = memmem::find(said.as_bytes(), MASKED.as_bytes()).is_some() || is_cleared(said);
+/// `read`: the text of the output before `keep` replaced it. The caller sets the id.
+fn output(read: &str, text: Text) -> Output {
+    let cleared = memmem::find(read.as_bytes(), MASKED.as_bytes()).is_some() || is_cleared(read);
     Output { cleared, ..Output::new("", text) }
 }
 
@@ -352,7 +353,7 @@ fn string<'a>(into: &mut Option<Cow<'a, str>>, it: &mut Cursor<'a>) -> Option<u6
 }
 
 /// An id; an empty one counts as missing.
-fn given<'a>(id: &mut Option<Cow<'a, str>>, it: &mut Cursor<'a>) -> Option<u64> {
+fn nonempty_id<'a>(id: &mut Option<Cow<'a, str>>, it: &mut Cursor<'a>) -> Option<u64> {
     let len = string(id, it)?;
     *id = id.take().filter(|it| !it.is_empty());
     Some(if id.is_some() { len } else { 0 })

@@ -34,7 +34,7 @@ pub(super) struct JournalItem {
     pub(super) model: Option<Arc<str>>,
     pub(super) reported: Option<Reported>,
     /// Whether a resume writes it again.
-    pub(super) kept: bool,
+    pub(super) survives_resume: bool,
     /// Whether it is what the client puts at the start of a session.
     pub(super) context: bool,
     /// The first workspace directory that the session's context names.
@@ -60,13 +60,13 @@ const REPORTED: [&str; 6] = ["input", "output", "cached", "thoughts", "tool", "t
 impl Reported {
     /// Made of those counts in [`REPORTED`] that are there.
     pub(super) fn of(number: impl Fn(&str) -> Option<u64>) -> Self {
-        let told = |key| number(key).unwrap_or(0);
-        let cached = told("cached").min(told("input"));
+        let count = |key| number(key).unwrap_or(0);
+        let cached = count("cached").min(count("input"));
         let usage = Usage {
-            input: (told("input") - cached).saturating_add(told("tool")),
-            output: told("output").saturating_add(told("thoughts")),
+            input: (count("input") - cached).saturating_add(count("tool")),
+            output: count("output").saturating_add(count("thoughts")),
             cache_read: cached,
-            reasoning: told("thoughts"),
+            reasoning: count("thoughts"),
             ..Usage::default()
         };
         Self { total: number("total"), usage: (usage.sent() > 0).then_some(usage) }
@@ -81,7 +81,7 @@ pub(crate) fn usage(tokens: &serde_json::Value) -> Usage {
 /// A message that a record is sent as. A model record is sent as two, of which the first may be empty.
 #[derive(Debug)]
 pub(super) struct MessageDraft {
-    pub(super) role: Which,
+    pub(super) side: RecordSide,
     pub(super) parts: Vec<ReadPart>,
     /// The kind that the record states.
     pub(super) kind: Option<Kind>,
@@ -91,9 +91,9 @@ pub(super) struct MessageDraft {
     pub(super) summary: bool,
 }
 
-/// Which part of a record a message is.
+/// The part of a record that a message is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Which {
+pub(super) enum RecordSide {
     User,
     /// The words and calls of the model.
     Model,
@@ -181,13 +181,13 @@ impl RecordReader<'_> {
 
     /// Makes the record of its fields.
     pub(super) fn item(&mut self, found: RecordFields<'_>, at: Range<u64>) -> JournalItem {
-        let model = found.model.map(|it| self.held.names.of(&it));
+        let model = found.model.map(|it| self.scratch.names.of(&it));
         let shown = self.shown.as_str();
         let ours = found.ours.as_deref();
         let is_summary = is_snapshot(shown);
         let filled = found.content.filled;
         let kind = ours.and_then(Kind::find).filter(|it| *it != Kind::Said);
-        let (kept, drafts) = match found.kind.as_deref() {
+        let (survives_resume, drafts) = match found.kind.as_deref() {
             Some("user") => {
                 let ignored = starts_ignored(shown);
                 let drafts = if ignored || shown.trim().is_empty() {
@@ -202,14 +202,14 @@ impl RecordReader<'_> {
                         *text = self.texts.of(inner);
                     }
                     let snapshot = own && shown.contains(SNAPSHOT_TAG);
-                    let (role, parts) = (Which::User, ready(parts));
-                    vec![MessageDraft { role, parts, kind, snapshot, summary: is_summary }]
+                    let (side, parts) = (RecordSide::User, ready(parts));
+                    vec![MessageDraft { side, parts, kind, snapshot, summary: is_summary }]
                 };
                 (filled && !ignored, Ok(drafts))
             }
             Some("gemini") => {
-                let kept = filled || !found.calls.is_empty() || found.thinks;
-                (kept, Ok(turn(found.content, found.thinks, found.calls, found.results, kind)))
+                let survives_resume = filled || !found.calls.is_empty() || found.thinks;
+                (survives_resume, Ok(turn(found.content, found.thinks, found.calls, found.results, kind)))
             }
             Some("info" | "error" | "warning") => (false, Ok(Vec::new())),
             other => {
@@ -226,7 +226,7 @@ impl RecordReader<'_> {
             time: found.time,
             model,
             reported: found.reported,
-            kept,
+            survives_resume,
             context: shown.trim_start().starts_with(CONTEXT),
             workspace: workspace(shown).map(Into::into),
             summary: (ours == Some("summary") || is_summary).then(|| shown.into()),
@@ -250,13 +250,13 @@ impl RecordReader<'_> {
             return it.pass();
         }
         let (before, start) = (self.shown.len(), it.place());
-        let (mut said, mut results, mut cancelled) = (None, Vec::new(), false);
+        let (mut answer, mut results, mut cancelled) = (None, Vec::new(), false);
         let (call, len) = self.call(it, |reader, it, name| {
             match name {
                 "result" => {
-                    (said, results) = Default::default();
+                    (answer, results) = Default::default();
                     match it.peek()? {
-                        b'"' => said = Some(reader.answer(it)?.0),
+                        b'"' => answer = Some(reader.answer(it)?.0),
                         _ => results = reader.parts(it)?,
                     }
                 }
@@ -271,16 +271,16 @@ impl RecordReader<'_> {
             false => None,
         };
         let field = |key: &str| fields.as_ref().and_then(|it: &Value| it.get(key)).cloned();
-        if let Some(said) = said.filter(|it| !it.text.is_empty()) {
+        if let Some(answer) = answer.filter(|it| !it.text.is_empty()) {
             let name = Some(call.name.clone()).filter(|it| !it.is_empty());
             let frame = r#"{"functionResponse":{"name":,"response":{"output":}}}"#.len() as u64;
             let id = if call.id.is_empty() { 0 } else { id_len(&call.id) };
-            let len = frame + id + name.as_deref().map_or(4, quoted) + said.text.weight().json();
+            let len = frame + id + name.as_deref().map_or(4, quoted) + answer.text.size().json();
             let raw = fields.as_ref().map(|it| {
                 let (id, name, text) = (&it["id"], &it["name"], &it["result"]);
                 json!({ "functionResponse": { "id": id, "name": name, "response": { "output": text } } })
             });
-            results.push(piece(Part::Output(Output { id: call.id.clone(), name, ..said }), len, raw));
+            results.push(piece(Part::Output(Output { id: call.id.clone(), name, ..answer }), len, raw));
         }
         if cancelled {
             mark_refused(&mut results);
@@ -329,9 +329,9 @@ fn turn(
         first.len += r#","thoughtSignature":"""#.len() as u64 + NO_SIGNATURE.len() as u64;
         first.raw.iter_mut().for_each(|it| set(it, "thoughtSignature", NO_SIGNATURE));
     }
-    let both = [(Which::Model, parts), (Which::Results, results)];
-    both.map(|(role, parts)| MessageDraft {
-        role,
+    let both = [(RecordSide::Model, parts), (RecordSide::Results, results)];
+    both.map(|(side, parts)| MessageDraft {
+        side,
         parts: ready(parts),
         kind,
         snapshot: false,
@@ -363,12 +363,12 @@ fn ready(mut pieces: Vec<ReadPart>) -> Vec<ReadPart> {
 
 fn reported(it: &mut Cursor<'_>) -> Option<Reported> {
     let place = |name: &str| REPORTED.iter().position(|it| *it == name);
-    let mut told = [None; REPORTED.len()];
+    let mut counts = [None; REPORTED.len()];
     it.object(|it, name| match place(name) {
-        Some(place) => it.optional_number().map(|it| told[place] = it),
+        Some(place) => it.optional_number().map(|it| counts[place] = it),
         None => it.pass(),
     })?;
-    Some(Reported::of(|name| told[place(name)?]))
+    Some(Reported::of(|name| counts[place(name)?]))
 }
 
 /// The first workspace directory in the session's context.
@@ -499,7 +499,10 @@ mod tests {
                 {"text":7,"text":"y"}],"tokens":{"input":10,"input":1.5,"output":2,"total":12},"toolCalls":{},"type":"user"}"#,
         )
         .unwrap();
-        assert_eq!((item.id.as_deref(), item.time, item.model, item.kept), (Some("i"), None, None, true));
+        assert_eq!(
+            (item.id.as_deref(), item.time, item.model, item.survives_resume),
+            (Some("i"), None, None, true)
+        );
         assert_eq!(item.reported.map(|it| (it.total, it.usage)), Some((Some(12), None)));
         let parts: Vec<Part> = item.drafts.unwrap().remove(0).parts.into_iter().map(|it| it.part).collect();
         let raw = r#"{"text":"x","text":7}"#.into();
@@ -522,10 +525,13 @@ mod tests {
         assert_eq!(sent(&user(&format!(r#"[{ANSWER},"/x"]"#))), format!(r#"{ANSWER} {{"text":"/x"}}"#));
         let context = r#""<session_context>\n**Workspace Directories:**\n  - /w\n""#;
         let item = look(&user(context)).unwrap();
-        assert_eq!((item.context, item.kept, item.workspace.as_deref()), (true, false, Some("/w")));
+        assert_eq!(
+            (item.context, item.survives_resume, item.workspace.as_deref()),
+            (true, false, Some("/w"))
+        );
         for kind in ["\"info\"", "5"] {
             let item = look(&format!(r#"{{"id":"i","type":{kind},"content":"x"}}"#)).unwrap();
-            assert_eq!((item.kept, item.drafts.unwrap_or_default().len()), (false, 0));
+            assert_eq!((item.survives_resume, item.drafts.unwrap_or_default().len()), (false, 0));
         }
     }
 
@@ -537,9 +543,9 @@ mod tests {
         {
             let item = look(&format!(r#"{{"id":"i","type":"user","content":{text}{ours}}}"#)).unwrap();
             assert!(item.summary.is_some_and(|it| it.starts_with(SNAPSHOT.0)));
-            let [said] = &item.drafts.unwrap()[..] else { panic!("{ours}") };
-            assert!(said.summary && said.snapshot);
-            assert_eq!(said.parts[0].part, Part::Text(expected.into()));
+            let [draft] = &item.drafts.unwrap()[..] else { panic!("{ours}") };
+            assert!(draft.summary && draft.snapshot);
+            assert_eq!(draft.parts[0].part, Part::Text(expected.into()));
         }
     }
 

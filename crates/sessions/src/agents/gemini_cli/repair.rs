@@ -12,7 +12,7 @@ use super::part::NO_SIGNATURE;
 use super::write::project_hash;
 use crate::parse::lines::each_line;
 use crate::parse::raw::{Fields, list, quoted};
-use crate::repair::media::{Album, Attachment, GEMINI};
+use crate::repair::media::{Attachment, AttachmentBudget, GEMINI};
 use crate::repair::{
     At, Damage, EMPTY, Findings, NO_RESULT, hash, is_spoilt, lines, object_of, orphan_text, plain_name,
     whole_line,
@@ -26,7 +26,7 @@ use history::{Meta, json};
 fn is_document(source: &dyn Source) -> Result<bool> {
     let head = source.bytes(0..source.len().min(crate::parse::lines::HEAD))?;
     let text = json::mend(&head);
-    let text = text.trim_start_matches('\u{feff}').trim_start();
+    let text = json::without_byte_order_mark(&text).trim_start();
     let first = text.lines().next().and_then(Fields::of);
     Ok(match first {
         Some(fields) => fields.get("messages").is_some(),
@@ -35,7 +35,7 @@ fn is_document(source: &dyn Source) -> Result<bool> {
 }
 
 /// Checks whole records, before their content is looked at.
-pub(super) fn whole(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
+pub(super) fn lines_or_document(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
     if is_document(source)? { crate::repair::document(source, found) } else { lines(source, found) }
 }
 
@@ -82,7 +82,7 @@ pub(super) fn journal(source: &dyn Source, found: &mut Findings<'_>) -> Result<(
                     let content = format!("{kind} {}", fields.text("timestamp").unwrap_or_default());
                     let new = derive::uuid(derive::digest(&id, "repair", 0, &content));
                     ids.insert(hash(new.as_bytes()), kind);
-                    found.set(&At { record, whole: &whole }, &fields, "id", quoted(&new));
+                    found.set(&At { record, text: &whole }, &fields, "id", quoted(&new));
                 }
                 _ => _ = ids.insert(hash(id.as_bytes()), kind),
             }
@@ -122,7 +122,7 @@ fn each_message(source: &dyn Source, mut each: impl FnMut(&At<'_>, &str, &Fields
     };
     if is_document(source)? {
         let whole = source.text(0..source.len())?;
-        let at = At { record: Record { at: 0, len: source.len() }, whole: &whole };
+        let at = At { record: Record { at: 0, len: source.len() }, text: &whole };
         let fields = Fields::of(whole.trim());
         all(at, fields.and_then(|it| it.list("messages")).unwrap_or_default());
         return Ok(());
@@ -130,7 +130,7 @@ fn each_message(source: &dyn Source, mut each: impl FnMut(&At<'_>, &str, &Fields
     each_line(source, |_, record, bytes| {
         let whole = json::mend(bytes);
         let Some(fields) = Fields::of(&whole) else { return Ok(true) };
-        let at = At { record, whole: &whole };
+        let at = At { record, text: &whole };
         let set = fields.object("$set").and_then(|it| it.list("messages"));
         match set {
             Some(messages) => all(at, messages),
@@ -165,14 +165,15 @@ pub(super) fn records(source: &dyn Source, found: &mut Findings<'_>) -> Result<(
         let parts = fields.list("content").unwrap_or_default();
         answers.extend(parts.into_iter().filter_map(answered).map(|it| hash(it.as_bytes())));
     })?;
-    let mut album = Album::default();
+    let mut attachments = AttachmentBudget::default();
     each_message(source, |at, raw, fields| {
         let place = at.range(raw).start;
         let id = fields.text("id").unwrap_or_default();
         if at.record.at < base || newest.get(&hash(id.as_bytes())).is_some_and(|it| *it != place) {
             return;
         }
-        let mut look = RecordRepair { found, album: &mut album, calls: &calls, answers: &answers };
+        let mut look =
+            RecordRepair { found, attachments: &mut attachments, calls: &calls, answers: &answers };
         match fields.text("type").as_deref() {
             Some("gemini") => {
                 for raw in fields.list("toolCalls").unwrap_or_default() {
@@ -184,7 +185,7 @@ pub(super) fn records(source: &dyn Source, found: &mut Findings<'_>) -> Result<(
             _ => {}
         }
     })?;
-    album.done(found);
+    attachments.archive_excess(found);
     Ok(())
 }
 
@@ -199,7 +200,7 @@ fn called(fields: &Fields) -> Vec<String> {
 
 struct RecordRepair<'a, 'f> {
     found: &'a mut Findings<'f>,
-    album: &'a mut Album,
+    attachments: &'a mut AttachmentBudget,
     /// Hashes of the ids of all calls, and of all ids that user records answer.
     calls: &'a HashSet<u64>,
     answers: &'a HashSet<u64>,
@@ -259,11 +260,11 @@ impl RecordRepair<'_, '_> {
                 let id = response.text("id").unwrap_or_default();
                 if !id.is_empty() && !self.calls.contains(&hash(id.as_bytes())) {
                     self.found.note(Damage::OrphanResult, at.range(raw).start, id);
-                    let said = response.get("response").unwrap_or_default();
-                    let said = Fields::of(said)
+                    let body = response.get("response").unwrap_or_default();
+                    let text = Fields::of(body)
                         .and_then(|it| it.text("output").or_else(|| it.text("error")))
-                        .unwrap_or_else(|| said.to_owned());
-                    self.found.replace(at.range(raw), json!({ "text": orphan_text(&said) }).to_string());
+                        .unwrap_or_else(|| body.to_owned());
+                    self.found.replace(at.range(raw), json!({ "text": orphan_text(&text) }).to_string());
                     continue;
                 }
                 if let Some(raw) = part.get("functionResponse") {
@@ -280,10 +281,10 @@ impl RecordRepair<'_, '_> {
     }
 
     fn attachment(&mut self, at: &At<'_>, raw: &str, inline: &Fields) {
-        let said = |key| inline.get(key).unwrap_or_default().trim_matches('"');
-        let attachment = Attachment { whole: raw, types: &[said("mimeType")], data: said("data") };
+        let field = |key| inline.get(key).unwrap_or_default().trim_matches('"');
+        let attachment = Attachment { raw, types: &[field("mimeType")], data: field("data") };
         let note = |text: &str| json!({ "text": text }).to_string();
-        if let Some(note) = self.album.judge(at, &attachment, &GEMINI, note, self.found) {
+        if let Some(note) = self.attachments.judge(at, &attachment, &GEMINI, note, self.found) {
             self.found.replace(at.range(raw), note);
         }
     }

@@ -8,8 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::convert::{JournalOrigin, LiveMessage, read_kind};
 use super::part::API;
-use super::record::Which;
-use super::record::{SNAPSHOT, starts_ignored};
+use super::record::{RecordSide, SNAPSHOT, starts_ignored};
 use super::{KIND_FIELD, Read};
 use crate::agents::foreign;
 use crate::parse::lines::appended;
@@ -36,7 +35,7 @@ use history::{History, Kind, Message, Meta, Output, Part, Role};
 /// [`Bug`](history::error::ErrorKind::Bug) if a patch would have to change more than outputs.
 pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
     if session.format != Format::GEMINI_CLI {
-        return fresh(session, after);
+        return foreign_session(session, after);
     }
     let read = Read::of(source)?;
     if mode == Mode::Patch {
@@ -44,7 +43,7 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
     }
     let mut written = Written::default();
     let ms = read.journal.times.map_or(0, |(_, last)| last + 1);
-    let old = session.history.meta.session.as_deref().unwrap_or_default();
+    let old = session.id();
     let records =
         Writer { source, live: &read.live, old, ms, ids: HashSet::new(), warnings: &mut written.warnings }
             .records(after)?;
@@ -71,10 +70,10 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
 ///
 /// # Errors
 /// As [`crate::write`].
-fn fresh(session: &Session, after: &History) -> Result<Written> {
+fn foreign_session(session: &Session, after: &History) -> Result<Written> {
     let mut warnings = Vec::new();
     let ms = after.meta.times.map_or(0, |(_, last)| last + 1);
-    let old = session.history.meta.session.as_deref().unwrap_or_default();
+    let old = session.id();
     let nothing = crate::MemorySource::new("nothing", Vec::new());
     let messages: Vec<Message> = after
         .messages()
@@ -117,9 +116,9 @@ fn new_session(
         ("kind", before.get("kind").cloned().unwrap_or_else(|| quoted("main"))),
     ];
     // The title of the old session and its memory notes do not apply to the new one.
-    let gone =
+    let replaced =
         |it: &str| ["summary", "memoryScratchpad"].contains(&it) || own.iter().any(|(key, _)| *key == it);
-    let kept = before.iter().map(|(key, raw)| (key.as_str(), raw)).filter(|it| !gone(it.0));
+    let kept = before.iter().map(|(key, raw)| (key.as_str(), raw)).filter(|it| !replaced(it.0));
     let fields = own.iter().map(|(key, raw)| (*key, raw)).chain(kept);
     let fields: Vec<String> = fields.map(|(key, raw)| format!("{}:{raw}", quoted(key))).collect();
     let text = format!("{{{}}}\n{lines}\n", fields.join(","));
@@ -182,8 +181,8 @@ fn responses(
             continue;
         }
         let body = response.get("response");
-        let said = body.and_then(Fields::of);
-        let text_field = |key| said.as_ref().and_then(|it| it.get(key)).filter(|it| text(it).is_some());
+        let fields = body.and_then(Fields::of);
+        let text_field = |key| fields.as_ref().and_then(|it| it.get(key)).filter(|it| text(it).is_some());
         let new_text = quoted(new.text.as_str());
         match (text_field("output").or_else(|| text_field("error")), body) {
             (Some(field), _) => edit(field, new_text),
@@ -240,8 +239,8 @@ impl Writer<'_> {
     }
 
     /// The record that a message is this part of: its range, its id, and whether the message is unchanged.
-    fn own(&self, message: &Message, role: Which) -> Option<(Range<u64>, String, bool)> {
-        let (live, it) = self.origin(message).filter(|(it, _)| it.role == role)?;
+    fn own(&self, message: &Message, side: RecordSide) -> Option<(Range<u64>, String, bool)> {
+        let (live, it) = self.origin(message).filter(|(it, _)| it.side == side)?;
         Some((it.at.clone(), it.record_id.to_string(), live.message.parts == message.parts))
     }
 
@@ -257,7 +256,7 @@ impl Writer<'_> {
     }
 
     fn user(&mut self, message: &Message, kind: Option<&str>, index: usize) -> Result<String> {
-        let own = self.own(message, Which::User);
+        let own = self.own(message, RecordSide::User);
         let mut parts: Vec<Value> = message.parts.iter().filter_map(|it| self.part(it, message)).collect();
         if let Some((at, id, true)) = &own
             && !self.ids.contains(id)
@@ -273,18 +272,18 @@ impl Writer<'_> {
             }
         }
         if let Some(first) = parts.first_mut()
-            && let Some(said) = first.get("text").and_then(Value::as_str)
-            && starts_ignored(said)
+            && let Some(words) = first.get("text").and_then(Value::as_str)
+            && starts_ignored(words)
         {
-            let said = format!("Note: {said}");
+            let words = format!("Note: {words}");
             self.warnings.push(
                 "a message that begins like a command would not be sent by Gemini CLI; it now begins with \"Note: \"".into(),
             );
-            *first = json!({ "text": said });
+            *first = json!({ "text": words });
         }
         let mut kind = kind;
-        if let (Kind::Summary, [Part::Text(said)]) = (message.kind, message.parts.as_slice()) {
-            parts = vec![json!({ "text": format!("{}{}{}", SNAPSHOT.0, said.as_str(), SNAPSHOT.1) })];
+        if let (Kind::Summary, [Part::Text(text)]) = (message.kind, message.parts.as_slice()) {
+            parts = vec![json!({ "text": format!("{}{}{}", SNAPSHOT.0, text.as_str(), SNAPSHOT.1) })];
             kind = Some("summary");
         }
         let at = derive::time(message.at.unwrap_or(self.ms));
@@ -303,7 +302,7 @@ impl Writer<'_> {
             return false;
         };
         own.record_id == origin.record_id
-            && rest.role == Which::Results
+            && rest.side == RecordSide::Results
             && rest.message.parts == next.parts
             && next.outputs().next().is_none()
     }
@@ -318,7 +317,7 @@ impl Writer<'_> {
         index: usize,
     ) -> Result<(String, bool)> {
         let results: Vec<(String, Vec<Value>)> = answers.map(|it| self.results(it)).unwrap_or_default();
-        let own = self.own(message, Which::Model);
+        let own = self.own(message, RecordSide::Model);
         if let Some((at, id, true)) = &own
             && !self.ids.contains(id)
         {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::element::{LiveElement, usage};
-use super::make::{Change, Like, VERSION, file, no_tokens, say, slots, text};
+use super::make::{Change, SessionDefaults, VERSION, file, no_tokens, set_output, slots, text};
 use super::read::Export;
 use crate::{Piece, Session, Written, derive};
 use history::error::{Error, ErrorKind, Result};
@@ -16,7 +16,7 @@ use history::{Call, History, Kind, Message, Output, Part, Role};
 pub(super) fn append(export: &Export<'_>, session: &Session, after: &History) -> Result<Written> {
     let refuse =
         |why: &str| Error::new(ErrorKind::Refused, format!("appending to an OpenCode session: {why}"));
-    if !export.whole {
+    if !export.is_complete {
         return Err(refuse("the export is cut off; export it again"));
     }
     let Some(last) = export.entries.last() else {
@@ -57,7 +57,7 @@ pub(super) fn new(export: Option<&Export<'_>>, session: &Session, after: &Histor
     };
     draft.messages(rest);
     if export.is_none() && !after.meta.model.as_deref().is_some_and(|it| it.contains('/')) {
-        let (provider, model) = (&draft.like.model["providerID"], &draft.like.model["modelID"]);
+        let (provider, model) = (&draft.defaults.model["providerID"], &draft.defaults.model["modelID"]);
         let (provider, model) = (provider.as_str().unwrap_or_default(), model.as_str().unwrap_or_default());
         draft.warn(&format!(
             "OpenCode will continue with {provider}/{model}; if it does not know that model, add --model PROVIDER/MODEL"
@@ -124,7 +124,7 @@ struct SessionDraft<'a> {
     parent: String,
     /// Whether the compaction was automatic.
     automatic: bool,
-    like: Like,
+    defaults: SessionDefaults,
     out: Vec<Value>,
     warnings: Vec<String>,
 }
@@ -132,17 +132,17 @@ struct SessionDraft<'a> {
 impl<'a> SessionDraft<'a> {
     fn begin(export: Option<&'a Export<'a>>, session: &Session, after: &History, purpose: &str) -> Self {
         let meta = &session.history.meta;
-        let source = meta.session.as_deref().unwrap_or_default().to_owned();
-        let mut said = String::from(purpose);
+        let source = session.id().to_owned();
+        let mut content = String::from(purpose);
         for part in after.messages().iter().flat_map(|it| &it.parts) {
             match part {
-                Part::Text(it) => said.push_str(it.as_str()),
-                Part::Output(it) => said.push_str(it.text.as_str()),
+                Part::Text(it) => content.push_str(it.as_str()),
+                Part::Output(it) => content.push_str(it.text.as_str()),
                 Part::Reasoning(_) | Part::Call(_) | Part::Media(_) | Part::Opaque(_) => {}
             }
-            said.push('\n');
+            content.push('\n');
         }
-        let seed = derive::uuid(derive::digest(&source, purpose, after.messages().len(), &said));
+        let seed = derive::uuid(derive::digest(&source, purpose, after.messages().len(), &content));
         Self {
             export,
             live: export.map(|it| it.live(None)).unwrap_or_default(),
@@ -154,7 +154,7 @@ impl<'a> SessionDraft<'a> {
             ids: 0,
             parent: String::new(),
             automatic: after.meta.automatic,
-            like: Like::of(export, &after.meta),
+            defaults: SessionDefaults::of(export, &after.meta),
             out: Vec::new(),
             warnings: Vec::new(),
         }
@@ -200,7 +200,7 @@ impl<'a> SessionDraft<'a> {
         }
         set(&mut info, "id", id.as_str());
         set(&mut info, "sessionID", self.session.as_str());
-        let mut made = Vec::new();
+        let mut placed = Vec::new();
         for mut part in parts {
             if part["type"] == "step-finish" {
                 set(&mut part, "tokens", no_tokens());
@@ -218,9 +218,9 @@ impl<'a> SessionDraft<'a> {
                     self.place(file, &id);
                 }
             }
-            made.push(part);
+            placed.push(part);
         }
-        self.out.push(json!({ "info": info, "parts": made }));
+        self.out.push(json!({ "info": info, "parts": placed }));
         self.now = self.now.saturating_add(1);
         self.count = 0;
     }
@@ -238,9 +238,9 @@ impl<'a> SessionDraft<'a> {
         if let Some(tail) = tail {
             set(&mut part, "tail_start_id", tail);
         }
-        let user = self.like.user();
+        let user = self.defaults.user();
         self.push(user, vec![part]);
-        let mut info = self.like.assistant();
+        let mut info = self.defaults.assistant();
         set(&mut info, "mode", "compaction");
         set(&mut info, "agent", "compaction");
         set(&mut info, "summary", true);
@@ -263,11 +263,11 @@ impl<'a> SessionDraft<'a> {
             from && message.role == live.message.role && message.parts == live.message.parts
         });
         let first = kept.first()?.record;
-        let apart =
+        let is_contiguous =
             self.live[..start].iter().all(|it| it.record < first) && kept.iter().all(|it| it.record >= first);
         let reported = kept.iter().rfind(|it| it.message.role == Role::Assistant);
         let reported = reported.and_then(|it| usage(&export.entries[it.record].info["tokens"]));
-        if !same || !apart || reported.is_some() {
+        if !same || !is_contiguous || reported.is_some() {
             return None;
         }
         export.entries[first].info["id"].as_str().filter(|it| !it.is_empty()).map(str::to_owned)
@@ -283,9 +283,9 @@ impl<'a> SessionDraft<'a> {
         let mut at = 0;
         for group in messages.chunk_by(goes_on).collect::<Vec<_>>() {
             let record = self.record(&group[0]);
-            match record.and_then(|it| self.copied(it, group)) {
+            match record.and_then(|it| self.copy(it, group)) {
                 Some((info, parts)) => self.push(info, parts),
-                None => self.made(record, at, group, &answers),
+                None => self.add_new(record, at, group, &answers),
             }
             at += group.len();
         }
@@ -301,7 +301,7 @@ impl<'a> SessionDraft<'a> {
     }
 
     /// A copy of an element with the kept parts, changed as they were; none if they changed in another way.
-    fn copied(&self, record: usize, group: &[Message]) -> Option<(Value, Vec<Value>)> {
+    fn copy(&self, record: usize, group: &[Message]) -> Option<(Value, Vec<Value>)> {
         let mut wanted: BTreeMap<usize, Change<'_>> = BTreeMap::new();
         let mut ids: BTreeMap<usize, &str> = BTreeMap::new();
         for message in group {
@@ -332,7 +332,7 @@ impl<'a> SessionDraft<'a> {
                 None if known.contains(&index) => continue,
                 None | Some(Change::Same) => {}
                 Some(Change::Text(text)) => set(&mut part, "text", text.as_str()),
-                Some(Change::Output(output)) => say(&mut part, output),
+                Some(Change::Output(output)) => set_output(&mut part, output),
             }
             // A call without an id was named by its position, which has changed.
             if let Some(id) = ids.get(&index).filter(|it| part["callID"] != **it) {
@@ -348,7 +348,7 @@ impl<'a> SessionDraft<'a> {
 
     /// Adds an element of our own: a user message, or a reply with the outputs of its calls, wherever they
     /// are in the messages after it. `at`: the index of the first message of `group`.
-    fn made(&mut self, record: Option<usize>, at: usize, group: &[Message], answers: &Answers<'_>) {
+    fn add_new(&mut self, record: Option<usize>, at: usize, group: &[Message], answers: &Answers<'_>) {
         let Some(first) = group.first() else { return };
         let mut parts = Vec::new();
         for (number, message) in (at..).zip(group) {
@@ -385,10 +385,10 @@ impl<'a> SessionDraft<'a> {
         }
         let known = record.and_then(|it| self.export?.entries.get(it)).map(|it| &it.info);
         let info = match first.role {
-            Role::User | Role::System => self.like.user(),
+            Role::User | Role::System => self.defaults.user(),
             Role::Assistant | Role::Tool => {
                 let mut info =
-                    known.filter(|it| it.is_object()).cloned().unwrap_or_else(|| self.like.assistant());
+                    known.filter(|it| it.is_object()).cloned().unwrap_or_else(|| self.defaults.assistant());
                 let calls = group.iter().any(|it| it.calls().next().is_some());
                 set(&mut info, "finish", if calls { "tool-calls" } else { "stop" });
                 without(&mut info, &["error"]);
@@ -430,7 +430,7 @@ impl<'a> SessionDraft<'a> {
             None => {
                 let prompt = after.messages().iter().find(|it| it.is_prompt()).map(Message::plain);
                 let title: String = prompt.unwrap_or_default().chars().take(60).collect();
-                let directory = &self.like.path["cwd"];
+                let directory = &self.defaults.path["cwd"];
                 json!({ "projectID": "global", "directory": directory, "title": title, "version": VERSION })
             }
         };

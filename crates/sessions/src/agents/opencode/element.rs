@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{CLEARED, MARKER};
+use crate::agents::token_count;
 use crate::{is_cleared, refusal};
 use history::{Call, Kind, Media, MediaKind, Message, Output, Part, Reasoning, Role, Text, Usage};
 
@@ -44,13 +45,13 @@ fn user_part(part: &Value) -> Option<(Kind, Part)> {
     match part["type"].as_str()? {
         "text" if part["ignored"] == true => None,
         "text" => {
-            let said = part["text"].as_str().filter(|it| !it.is_empty())?;
+            let words = part["text"].as_str().filter(|it| !it.is_empty())?;
             let kind = match part["synthetic"] == true {
-                true if is_continue(part, said) => Kind::Continue,
+                true if is_continue(part, words) => Kind::Continue,
                 true => Kind::Context,
                 false => Kind::Said,
             };
-            Some((kind, text(said)))
+            Some((kind, text(words)))
         }
         // Their content was put into a text part when they were attached.
         "file" if matches!(part["mime"].as_str(), Some("text/plain" | "application/x-directory")) => None,
@@ -116,19 +117,19 @@ pub(super) fn assistant(
     // Each part of an OpenAI reasoning item repeats the item's encrypted content; it is sent once (AI SDK).
     let mut items: HashSet<&str> = HashSet::new();
     let first = out.len();
-    let (mut said, mut answered) =
+    let (mut reply, mut outputs) =
         (make(Role::Assistant, &info["time"]["created"]), make(Role::Tool, &Value::Null));
     for (index, part) in parts.iter().enumerate() {
         match part["type"].as_str() {
             Some("step-start") => {
-                flush(&mut said, make(Role::Assistant, &info["time"]["created"]), out);
-                flush(&mut answered, make(Role::Tool, &Value::Null), out);
+                flush(&mut reply, make(Role::Assistant, &info["time"]["created"]), out);
+                flush(&mut outputs, make(Role::Tool, &Value::Null), out);
             }
-            Some("step-finish") => said.message.usage = usage(&part["tokens"]),
+            Some("step-finish") => reply.message.usage = usage(&part["tokens"]),
             Some("text") => {
                 let text = part["text"].as_str().unwrap_or_default();
                 if !text.is_empty() {
-                    said.push(index, Part::Text(Text::new(text)));
+                    reply.push(index, Part::Text(Text::new(text)));
                 }
             }
             Some("reasoning") => {
@@ -136,22 +137,22 @@ pub(super) fn assistant(
                 let repeated = item_id(&part["metadata"]).is_some_and(|it| !items.insert(it));
                 let signature = if same_model && !repeated { signature(&part["metadata"]) } else { None };
                 if !text.is_empty() || signature.is_some() {
-                    said.push(index, Part::Reasoning(Reasoning { text, signature }));
+                    reply.push(index, Part::Reasoning(Reasoning { text, signature }));
                 }
             }
             Some("tool") => {
                 let (call, output) = tool(part, index, record, same_model, open);
-                said.push(index, Part::Call(call));
+                reply.push(index, Part::Call(call));
                 if let Some(output) = output {
-                    answered.message.at = part["state"]["time"]["end"].as_i64().or(answered.message.at);
-                    answered.push(index, Part::Output(output));
+                    outputs.message.at = part["state"]["time"]["end"].as_i64().or(outputs.message.at);
+                    outputs.push(index, Part::Output(output));
                 }
             }
             _ => {}
         }
     }
-    flush(&mut said, make(Role::Assistant, &Value::Null), out);
-    flush(&mut answered, make(Role::Tool, &Value::Null), out);
+    flush(&mut reply, make(Role::Assistant, &Value::Null), out);
+    flush(&mut outputs, make(Role::Tool, &Value::Null), out);
     let last = out[first..].iter_mut().rfind(|it| it.message.role == Role::Assistant);
     if let Some(last) = last.filter(|it| it.message.usage.is_none()) {
         last.message.usage = usage(&info["tokens"]);
@@ -245,13 +246,10 @@ fn signature(metadata: &Value) -> Option<Box<Text>> {
 /// `tokens` of a message or step. Some versions count thinking in `output` and some beside it; `total`, if
 /// present, decides. All zeros means that nothing was reported.
 pub(crate) fn usage(tokens: &Value) -> Option<Usage> {
-    // Far above any real value, and low enough that sums cannot overflow.
-    let get = |it: &Value| it.as_u64().unwrap_or_default().min(1 << 48);
-    let (input, output, reasoning) =
-        (get(&tokens["input"]), get(&tokens["output"]), get(&tokens["reasoning"]));
-    let (cache_read, cache_write) = (get(&tokens["cache"]["read"]), get(&tokens["cache"]["write"]));
+    let [input, output, reasoning] = ["input", "output", "reasoning"].map(|it| token_count(&tokens[it]));
+    let [cache_read, cache_write] = ["read", "write"].map(|it| token_count(&tokens["cache"][it]));
     let sent = input + cache_read + cache_write;
-    let output = match get(&tokens["total"]) {
+    let output = match token_count(&tokens["total"]) {
         total if total >= sent + output => total - sent,
         _ if reasoning > output => output + reasoning,
         _ => output,
@@ -268,9 +266,9 @@ pub(crate) fn usage(tokens: &Value) -> Option<Usage> {
 
 /// Whether OpenCode accepts it as a complete summary.
 pub(super) fn is_completed(info: &Value) -> bool {
-    let there = |it: &Value| !matches!(it, Value::Null | Value::Bool(false));
+    let is_truthy = |it: &Value| !matches!(it, Value::Null | Value::Bool(false));
     info["role"] == "assistant"
         && info["summary"] == true
         && info["finish"].as_str().is_some_and(|it| !it.is_empty())
-        && !there(&info["error"])
+        && !is_truthy(&info["error"])
 }

@@ -11,7 +11,7 @@ use history::json::set;
 use history::{Kind, Media, Message, Meta, Output, Part, Text};
 
 /// What messages of our own copy from the session.
-pub(super) struct Like {
+pub(super) struct SessionDefaults {
     pub(super) agent: Value,
     pub(super) model: Value,
     pub(super) path: Value,
@@ -31,7 +31,7 @@ pub(super) fn no_tokens() -> Value {
     json!({ "total": 0, "input": 0, "output": 0, "reasoning": 0, "cache": { "read": 0, "write": 0 } })
 }
 
-impl Like {
+impl SessionDefaults {
     pub(super) fn of(export: Option<&Export<'_>>, meta: &Meta) -> Self {
         let infos = || export.into_iter().flat_map(|it| it.entries.iter().rev()).map(|it| &it.info);
         let user = infos().find(|it| it["role"] == "user" && it["model"]["modelID"].is_string());
@@ -94,7 +94,7 @@ pub(super) fn slots<'m>(new: &'m Message, old: &Message) -> Option<Vec<(usize, C
 
 /// Makes a tool part say `output`. A part that OpenCode cleared, and that still says so, stays as it is. A
 /// state that is no object becomes that of a failed call.
-pub(super) fn say(part: &mut Value, output: &Output) {
+pub(super) fn set_output(part: &mut Value, output: &Output) {
     let Some(state) = part.as_object_mut().map(|it| it.entry("state").or_insert(Value::Null)) else { return };
     if !state.is_object() {
         *state = json!({ "input": {}, "time": { "start": 0, "end": 0 } });

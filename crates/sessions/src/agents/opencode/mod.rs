@@ -26,16 +26,12 @@ use serde_json::Value;
 
 // OpenCode talks to many providers, so the signer is not known.
 pub(crate) static ROW: FormatRow = FormatRow {
-    name: "opencode",
-    api: Api::OpenAiChat,
-    is_signed: false,
-    folder: None,
     recognise: Some(sniff),
-    read,
     scan: Some(scan),
     write: Some(write),
     requests: Some(requests),
     repair: &[crate::repair::document, repair::messages],
+    ..FormatRow::new("opencode", Api::OpenAiChat, read)
 };
 
 /// What OpenCode sends in place of an output that it pruned (`state.time.compacted`).
@@ -135,8 +131,8 @@ fn request(element: &Value, out: &mut Collector) {
                 .filter(|it| it["type"] == "step-finish")
                 .filter_map(|it| usage(&it["tokens"]))
                 .collect();
-            let whole = usage(&info["tokens"]).filter(|_| steps.is_empty());
-            steps.into_iter().chain(whole).for_each(|it| out.response("", done, it, false));
+            let total = usage(&info["tokens"]).filter(|_| steps.is_empty());
+            steps.into_iter().chain(total).for_each(|it| out.response("", done, it, false));
         }
         _ => {}
     }

@@ -58,7 +58,7 @@ type Edit = (Range<usize>, String);
 fn output(text: &str, part: Range<usize>, new: &Output, at: i64) -> Result<Option<Vec<Edit>>> {
     let state = &value(text, part.clone(), "a part")?["state"];
     let place = |path: &[&str]| find(text, part.clone(), path);
-    let said = Value::from(new.text.as_str()).to_string();
+    let json = Value::from(new.text.as_str()).to_string();
     Ok(match state["status"].as_str() {
         Some("completed") if new.text.as_str() == CLEARED && new.media.is_empty() => {
             let time = place(&["state", "time"]).zip(state["time"].as_object());
@@ -68,11 +68,11 @@ fn output(text: &str, part: Range<usize>, new: &Output, at: i64) -> Result<Optio
                     let comma = if time.is_empty() { "" } else { "," };
                     Some(vec![(span.end - 1..span.end - 1, format!("{comma}\"compacted\":{at}"))])
                 }
-                (None, None) => place(&["state", "output"]).map(|it| vec![(it, said)]),
+                (None, None) => place(&["state", "output"]).map(|it| vec![(it, json)]),
             }
         }
         Some("completed") => place(&["state", "output"]).map(|span| {
-            let mut edits = vec![(span, said)];
+            let mut edits = vec![(span, json)];
             if let Some(span) = place(&["state", "time", "compacted"]).filter(|_| is_compacted(state)) {
                 edits.push((span, "0".to_owned()));
             }
@@ -84,9 +84,9 @@ fn output(text: &str, part: Range<usize>, new: &Output, at: i64) -> Result<Optio
         Some("error")
             if state["metadata"]["interrupted"] == true && state["metadata"]["output"].is_string() =>
         {
-            place(&["state", "metadata", "output"]).map(|it| vec![(it, said)])
+            place(&["state", "metadata", "output"]).map(|it| vec![(it, json)])
         }
-        Some("error") => place(&["state", "error"]).map(|it| vec![(it, said)]),
+        Some("error") => place(&["state", "error"]).map(|it| vec![(it, json)]),
         _ => {
             let what = "patching an OpenCode export: expected only outputs to differ, but a tool that never finished has \
                         no output to replace; append or make a new session";

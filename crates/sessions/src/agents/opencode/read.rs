@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::element::{LiveElement, assistant, is_completed, usage, user};
 use crate::parse::document;
-use crate::{Format, Keep, Note, PastCompaction, Record, Session, derive, hold};
+use crate::{Format, Keep, Note, PastCompaction, Record, Session, apply_keep, derive};
 use history::error::{Error, ErrorKind, Result as OrError};
 use history::parallel;
 use history::{History, Kind, Meta};
@@ -23,7 +23,7 @@ pub(super) struct Export<'a> {
     pub info: Value,
     pub entries: Vec<ExportEntry>,
     /// Whether the end is there: nothing is cut off.
-    pub whole: bool,
+    pub is_complete: bool,
     pub notes: Vec<Note>,
     /// Indices in `entries` by message id.
     places: HashMap<String, usize>,
@@ -76,12 +76,12 @@ impl<'a> Export<'a> {
             });
             entries.push(ExportEntry { span, info, compaction });
         }
-        if !found.whole {
+        if !found.is_complete {
             notes.push(note(entries.len(), "the document is truncated; what is complete was read"));
         }
         let ids = entries.iter().enumerate().rev();
         let places = ids.filter_map(|(at, it)| Some((it.info["id"].as_str()?.to_owned(), at))).collect();
-        Ok(Self { text, info, entries, whole: found.whole, notes, places })
+        Ok(Self { text, info, entries, is_complete: found.is_complete, notes, places })
     }
 
     /// The whole element, parsed.
@@ -95,7 +95,7 @@ impl<'a> Export<'a> {
         let order = self.order();
         let model = order.iter().rev().find_map(|it| model_of(&self.entries[it.0].info));
         let last = order.last().copied();
-        let said = |&(record, keep_parts): &(usize, usize)| {
+        let messages_of = |&(record, keep_parts): &(usize, usize)| {
             let ExportEntry { info, span, .. } = &self.entries[record];
             let mut out = Vec::new();
             let mut element = self.element(record);
@@ -112,11 +112,12 @@ impl<'a> Export<'a> {
             }
             if let Some(keep) = keep {
                 let parts = out.iter_mut().flat_map(|it| &mut it.message.parts);
-                parts.for_each(|it| hold(it, keep, span.start as u64));
+                parts.for_each(|it| apply_keep(it, keep, span.start as u64));
             }
             out
         };
-        let mut out: Vec<LiveElement> = parallel::par_map(&order, MANY, said).into_iter().flatten().collect();
+        let mut out: Vec<LiveElement> =
+            parallel::par_map(&order, MANY, messages_of).into_iter().flatten().collect();
         // Messages before the summary reported the usage of another context.
         let summary = out.iter().rposition(|it| it.message.kind == Kind::Summary);
         if let Some(summary) = summary {

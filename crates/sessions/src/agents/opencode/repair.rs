@@ -7,7 +7,7 @@ use foldhash::{HashSet, HashSetExt as _};
 use serde_json::json;
 
 use crate::parse::raw::{Fields, quoted};
-use crate::repair::media::{ANTHROPIC, Album, Attachment, GEMINI, Limits, OPENAI};
+use crate::repair::media::{ANTHROPIC, Attachment, AttachmentBudget, GEMINI, Limits, OPENAI};
 use crate::repair::pairs::Suffixes;
 use crate::repair::{At, Damage, EMPTY, Findings, hash, object_of, plain_name};
 use crate::wire::is_plain;
@@ -24,7 +24,7 @@ const UNREADABLE: &str = "unreadable";
 struct ElementRepair<'a, 'f> {
     at: At<'a>,
     found: &'a mut Findings<'f>,
-    album: Album,
+    attachments: AttachmentBudget,
     ids: HashSet<u64>,
     /// Hashes of the ids of calls since the step began.
     calls: HashSet<u64>,
@@ -38,18 +38,18 @@ pub(super) fn messages(source: &dyn Source, found: &mut Findings<'_>) -> Result<
     let Some(export) = Fields::of(whole.trim()) else { return Ok(()) };
     let messages = export.list("messages").unwrap_or_default();
     let mut look = ElementRepair {
-        at: At { record: Record { at: 0, len: whole.len() as u64 }, whole: &whole },
+        at: At { record: Record { at: 0, len: whole.len() as u64 }, text: &whole },
         found,
-        album: Album::default(),
+        attachments: AttachmentBudget::default(),
         ids: HashSet::new(),
         calls: HashSet::new(),
         id_suffixes: Suffixes::default(),
         call_suffixes: Suffixes::default(),
     };
     let gone = (0..messages.len()).filter(|it| !look.message(messages[*it])).collect();
-    let ElementRepair { album, found, at, .. } = look;
+    let ElementRepair { attachments, found, at, .. } = look;
     found.remove(&at, &messages, &gone, "");
-    album.done(found);
+    attachments.archive_excess(found);
     Ok(())
 }
 
@@ -194,8 +194,8 @@ impl ElementRepair<'_, '_> {
         let [mime, url] = [file.get("mime")?, file.get("url")?].map(|it| it.trim_matches('"'));
         let (declared, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
         let declared = declared.split(';').next().unwrap_or_default();
-        let attachment = Attachment { whole: raw, types: &[mime, declared], data };
-        self.album.judge(&self.at, &attachment, limits, note, self.found)
+        let attachment = Attachment { raw, types: &[mime, declared], data };
+        self.attachments.judge(&self.at, &attachment, limits, note, self.found)
     }
 }
 

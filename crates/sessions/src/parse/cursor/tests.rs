@@ -58,11 +58,11 @@ fn passes_over_json_and_nothing_else() {
 
 #[test]
 fn reads_strings_as_any_other() {
-    let mut held = Room::default();
+    let mut buffer = DecodeBuffer::default();
     for text in texts() {
         let expected: Option<String> = serde_json::from_str(&text).ok();
         assert_eq!(
-            Cursor::whole(text.as_bytes(), |it| it.text(&mut held).map(str::to_owned)),
+            Cursor::whole(text.as_bytes(), |it| it.text(&mut buffer).map(str::to_owned)),
             expected,
             "{text}"
         );
