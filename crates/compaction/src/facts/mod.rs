@@ -294,7 +294,7 @@ fn read_messages(history: &History, origin: &(dyn Fn(usize) -> usize + Sync)) ->
     );
     facts.extend(said);
     facts.extend(names);
-    work::drop_retold_names(&mut facts);
+    work::drop_redundant_names(&mut facts);
     past::superseded::drop_refused_steps(&mut facts);
     past::superseded::settle_steps(history, &mut facts);
     past::temporary::drop_outdated(history, &mut facts);

@@ -77,7 +77,7 @@ pub(super) fn last_statement(history: &History) -> usize {
     history.messages().iter().rposition(said).unwrap_or(0)
 }
 
-/// Removes the sentences for which `gone` holds. Returns whether any are left.
+/// Removes the sentences for which `is_outdated` holds. Returns whether any are left.
 pub(super) fn remove_sentences(fact: &mut Fact, is_outdated: impl Fn(&str) -> bool) -> bool {
     if is_outdated(&fact.text) {
         fact.text.reword(|it| {
