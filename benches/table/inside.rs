@@ -427,7 +427,7 @@ fn offline_summary(history: &History, ledger: &facts::Ledger, profile: &Profile)
         kept: &[],
         spec: &spec.unwrap(),
         max_tokens: 4_000,
-        shares_of: None,
+        budget_for_shares: None,
         style: SummaryStyle::Detailed,
         focus: None,
         pins: &[],

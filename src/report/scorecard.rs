@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use score::{Class, Hindsight, Score, Tally, Told, Truth, UsedKind};
+use score::{Class, Hindsight, Score, StatementTally, Tally, Truth, UsedKind};
 
 /// The result of compacting one session in one way.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -109,9 +109,12 @@ impl Row {
     }
 
     /// Statements of one kind over all sessions, and how many of them are right.
-    pub fn told(&self, of: impl Fn(&Truth) -> Told) -> Told {
+    pub fn told(&self, of: impl Fn(&Truth) -> StatementTally) -> StatementTally {
         let all = self.done().map(|it| of(&it.truth));
-        all.fold(Told::default(), |sum, it| Told { told: sum.told + it.told, right: sum.right + it.right })
+        all.fold(StatementTally::default(), |sum, it| StatementTally {
+            told: sum.told + it.told,
+            right: sum.right + it.right,
+        })
     }
 
     /// Number of sessions whose result exceeds the requested size.
@@ -326,7 +329,7 @@ impl Card {
     /// Table of the profile's statements about the present, and how many are right.
     fn truth(&self) -> String {
         let Some(own) = self.rows.iter().find(|it| it.percent.is_none()) else { return String::new() };
-        let shown = |it: Told| format!("{} of {} ({})", it.right, it.told, share(it.share()));
+        let shown = |it: StatementTally| format!("{} of {} ({})", it.right, it.told, share(it.share()));
         let row = |row: &Row| {
             let told = [row.told(|it| it.open), row.told(|it| it.outcomes), row.told(|it| it.rules)];
             let [open, outcomes, rules] = told.map(shown);

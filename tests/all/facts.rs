@@ -92,7 +92,7 @@ pub(crate) fn asked(
         kept: &[],
         spec,
         max_tokens,
-        shares_of: None,
+        budget_for_shares: None,
         style: SummaryStyle::Detailed,
         focus: None,
         pins: &[],
@@ -248,7 +248,7 @@ fn what_a_long_listing_showed_stands_in_one_line_until_the_next_compaction() {
         let history = session(text);
         let spec = spec();
         let whole = asked(&spec, 0..history.messages().len(), 10_000);
-        let ask = OfflineRequest { shares_of: Some(10_000), ..whole };
+        let ask = OfflineRequest { budget_for_shares: Some(10_000), ..whole };
         offline::write(&history, &facts::read(&history), &ask, &count)
     };
     let first = page(&format!(

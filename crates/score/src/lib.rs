@@ -25,7 +25,7 @@ use serde::Serialize;
 pub use hindsight::{Hindsight, UseTally, Used, UsedKind, hindsight, used_later};
 pub use kept::support::{Claim, Unsupported};
 pub use kept::survive::Contradiction;
-pub use kept::truth::{Told, Truth, truth};
+pub use kept::truth::{StatementTally, Truth, truth};
 pub use probe::{Class, Fact, FileOp, Outcome, Polarity, Probe};
 
 use history::replaced;
@@ -187,7 +187,7 @@ pub fn score_probes(
 ) -> Score {
     let (replacement, split) = replacement(source, compacted);
     let expanded = whole(source);
-    let scene = kept::survive::Scene::new(&expanded, probes, &replacement, split);
+    let lookup = kept::survive::Lookup::new(&expanded, probes, &replacement, split);
     // A prompt that was copied word for word says all that it said, over however many lines.
     let is_copied = |probe: &Probe| {
         let copied = |it: &Message| it.is_prompt() && replacement.messages().iter().any(|to| same(it, to));
@@ -207,7 +207,7 @@ pub fn score_probes(
             }
             continue;
         }
-        let fate = if scene.finds(probe, &mut contradictions) || is_copied(probe) {
+        let fate = if lookup.finds(probe, &mut contradictions) || is_copied(probe) {
             Fate::Kept
         } else if probe.messages.iter().any(|it| recoverable(*it)) {
             Fate::Recoverable
@@ -251,7 +251,7 @@ pub fn score_probes(
             tail: sum(&source.messages()[split..]),
         },
         lost,
-        unsupported: kept::support::unsupported(&expanded, probes.iter().chain(&sealed), &scene.index),
+        unsupported: kept::support::unsupported(&expanded, probes.iter().chain(&sealed), &lookup.index),
         contradictions,
     }
 }

@@ -201,7 +201,7 @@ pub(crate) fn summary(
         kept: &kept,
         spec: &step.summary,
         max_tokens: need.max_tokens.saturating_sub(frame + 8),
-        shares_of: need.reserved,
+        budget_for_shares: need.reserved,
         style: ask.options.style,
         focus: ask.options.focus.as_deref(),
         pins: &pins,

@@ -49,7 +49,7 @@ pub(crate) fn pins_and_facts(
         kept: &[],
         spec: &spec,
         max_tokens: budget,
-        shares_of: None,
+        budget_for_shares: None,
         style: SummaryStyle::Detailed,
         focus,
         pins: &pins,

@@ -61,7 +61,7 @@ pub fn score(engine: &Engine, before: &Opened, after: &Opened, ask: &Ask) -> Sco
 }
 
 fn truth(it: score::Truth) -> TruthInfo {
-    let count = |it: score::Told| ToldCount { told: it.told, right: it.right };
+    let count = |it: score::StatementTally| ToldCount { told: it.told, right: it.right };
     TruthInfo { open: count(it.open), outcomes: count(it.outcomes), rules: count(it.rules), wrong: it.wrong }
 }
 

@@ -349,7 +349,7 @@ fn page_before(text: &str, tail: usize) -> String {
         kept: &[],
         spec: &spec(),
         max_tokens: 10_000,
-        shares_of: None,
+        budget_for_shares: None,
         style: SummaryStyle::Detailed,
         focus: None,
         pins: &[],

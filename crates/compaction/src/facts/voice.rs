@@ -101,7 +101,7 @@ const INJECTED_STARTS: [&str; 6] = [
 const REVIEW_START: &str = "The following is the Codex agent history ";
 
 /// The slash command of a message, if without arguments; Claude Code puts the command's text after it.
-pub(super) fn bare_command(message: &Message) -> Option<&str> {
+pub(super) fn argless_command(message: &Message) -> Option<&str> {
     let mut texts = message.texts().map(Text::as_str).filter(|_| message.is_slash_command());
     let command = texts.find(|it| it.starts_with("<command-message>"));
     // `/plugin:setup` says nothing of the work.
@@ -110,14 +110,14 @@ pub(super) fn bare_command(message: &Message) -> Option<&str> {
 
 /// Whether the user asks for something in a message.
 pub(super) fn is_asked(message: &Message) -> bool {
-    message.is_prompt() || bare_command(message).is_some()
+    message.is_prompt() || argless_command(message).is_some()
 }
 
 /// The user's own words in a message that a person wrote.
 pub(super) struct Prompt<'a> {
     parts: Vec<Cow<'a, str>>,
-    /// See [`Prompt::is_bare_command`].
-    bare: bool,
+    /// See [`Prompt::is_argless_command`].
+    no_arguments: bool,
     /// How many of the parts, from the first, ask for something; the others were said in another session.
     asked: usize,
 }
@@ -128,8 +128,8 @@ impl<'a> Prompt<'a> {
         // Claude Code appends its own instructions to a message from another session.
         let from_peer =
             |it: &Text| it.as_str().trim_start().starts_with("Another Claude session sent a message:");
-        if let Some(command) = bare_command(message) {
-            return Some(Self { parts: vec![command.into()], bare: true, asked: 1 });
+        if let Some(command) = argless_command(message) {
+            return Some(Self { parts: vec![command.into()], no_arguments: true, asked: 1 });
         }
         if !message.is_prompt() || message.texts().any(from_peer) {
             return None;
@@ -151,12 +151,12 @@ impl<'a> Prompt<'a> {
             *first = format!("{command}\n{first}").into();
         }
         let asked = if review { 1 } else { parts.len() };
-        (!parts.is_empty()).then_some(Self { parts, bare: false, asked })
+        (!parts.is_empty()).then_some(Self { parts, no_arguments: false, asked })
     }
 
     /// Whether it is a slash command without arguments, which is a request all the same.
-    pub(super) fn is_bare_command(&self) -> bool {
-        self.bare
+    pub(super) fn is_argless_command(&self) -> bool {
+        self.no_arguments
     }
 
     pub(super) fn parts(&self) -> &[Cow<'a, str>] {

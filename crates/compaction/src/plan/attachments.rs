@@ -2,7 +2,7 @@
 //! note takes its place.
 
 use super::OutputOp;
-use super::draft::{Draft, How, Segment};
+use super::draft::{Draft, Replacement, Segment};
 use history::{Media, Message, Output, Part, Text};
 use tokens::TokenCounter;
 
@@ -70,7 +70,7 @@ pub(super) fn fit(draft: &mut Draft<'_>) {
             handle,
             why: format!("the API refuses the image: {why}"),
         };
-        draft.replaced.insert(at, (How::Clear, op));
+        draft.replaced.insert(at, (Replacement::Clear, op));
     }
 }
 

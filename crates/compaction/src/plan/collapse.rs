@@ -34,7 +34,7 @@ pub(super) fn run(draft: &mut Draft<'_>, step: &Collapse) -> Result<(), Reason> 
             continue;
         }
         let why = format!("the turn is finished and not among the newest {}", step.keep_turns);
-        draft.others.push(Op::Collapse { from: first, to: last + 1, text, handle, tokens, why });
+        draft.message_ops.push(Op::Collapse { from: first, to: last + 1, text, handle, tokens, why });
         lines.push((from, to, line));
     }
     if !lines.is_empty() {

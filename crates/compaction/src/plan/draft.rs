@@ -39,7 +39,7 @@ impl Segment {
 
 /// How an output is replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum How {
+pub(super) enum Replacement {
     Clear,
     Shorten,
 }
@@ -54,8 +54,8 @@ pub(super) struct Draft<'a> {
     pub(super) request: &'a PlanRequest<'a>,
     pub(super) moment: &'a Moment,
     pub(super) items: Vec<Segment>,
-    pub(super) replaced: BTreeMap<(usize, usize), (How, OutputOp)>,
-    pub(super) others: Vec<Op>,
+    pub(super) replaced: BTreeMap<(usize, usize), (Replacement, OutputOp)>,
+    pub(super) message_ops: Vec<Op>,
     pub(super) need: Option<Need>,
     pub(super) split: Option<usize>,
     sizes: Vec<u64>,
@@ -82,7 +82,7 @@ impl<'a> Draft<'a> {
             moment,
             items: (0..messages.len()).map(Segment::Old).collect(),
             replaced: BTreeMap::new(),
-            others: Vec::new(),
+            message_ops: Vec::new(),
             need: None,
             split: None,
             sizes: counter.messages(messages),
@@ -137,7 +137,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Tokens of the messages as they were before any pass.
-    pub(super) fn whole(&self) -> u64 {
+    pub(super) fn tokens_before(&self) -> u64 {
         let counted = self.history.messages().iter().zip(&self.sizes).filter(|it| counts(it.0));
         counted.map(|it| it.1).sum()
     }
@@ -167,7 +167,13 @@ impl<'a> Draft<'a> {
     }
 
     /// Replaces an output, if that makes it smaller. `text` gets the handle.
-    pub(super) fn replace(&mut self, at: (usize, usize), how: How, why: &str, text: impl Fn(&str) -> String) {
+    pub(super) fn replace(
+        &mut self,
+        at: (usize, usize),
+        how: Replacement,
+        why: &str,
+        text: impl Fn(&str) -> String,
+    ) {
         let Some(output) = self.output(at.0, at.1) else { return };
         let handle = (self.request.handle)(output.text.as_str());
         let text = text(&handle);
@@ -196,7 +202,7 @@ impl<'a> Draft<'a> {
     pub(super) fn undo(&mut self) {
         self.items = (0..self.history.messages().len()).map(Segment::Old).collect();
         self.replaced.clear();
-        self.others.clear();
+        self.message_ops.clear();
     }
 
     /// All changes: first to messages, then to those outputs that are still in the draft.
@@ -204,10 +210,10 @@ impl<'a> Draft<'a> {
         let there: HashSet<usize> = self.items.iter().filter_map(Segment::old).collect();
         let outputs =
             self.replaced.values().filter(|(_, op)| there.contains(&op.message)).map(|(how, op)| match how {
-                How::Clear => Op::Clear(op.clone()),
-                How::Shorten => Op::Shorten(op.clone()),
+                Replacement::Clear => Op::Clear(op.clone()),
+                Replacement::Shorten => Op::Shorten(op.clone()),
             });
-        self.others.iter().cloned().chain(outputs).collect()
+        self.message_ops.iter().cloned().chain(outputs).collect()
     }
 }
 

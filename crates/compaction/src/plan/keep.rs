@@ -9,16 +9,16 @@ use history::{Kind, Message, Part, Role, Text};
 use tokens::middle;
 
 /// Tokens of a history below which a summary would cost more than it saves.
-const SMALLEST: u64 = 2_000;
+const MIN_HISTORY_TOKENS: u64 = 2_000;
 
-/// Minimum budget below [`SMALLEST`], which the summary's first line, its rules and the last request need.
+/// Minimum budget below [`MIN_HISTORY_TOKENS`], which the summary's first line, its rules and the last request need.
 const MIN_BUDGET: u64 = 500;
 
 /// Minimum tokens of a summary; also the maximum reserved for the prompt of a pending call.
-pub(super) const SMALLEST_SUMMARY: u64 = 200;
+pub(super) const MIN_SUMMARY_TOKENS: u64 = 200;
 
 /// Tokens of the tail below which the summary says more than shortened outputs would.
-const WORTH: u64 = 1_000;
+const MIN_TAIL_TOKENS: u64 = 1_000;
 
 /// Percent of its budget that the summary must be left with if the last request's answer is kept whole.
 const MIN_SUMMARY_PERCENT: u64 = 75;
@@ -61,7 +61,7 @@ pub(super) fn snip(draft: &mut Draft<'_>, step: &Snip) -> Result<(), Reason> {
     let marker = step.marker.replace("{count}", &(tail - head).to_string());
     let why = format!("more than {} messages: the first {head} and last {} stay", step.above, count - tail);
     if let (Some(from), Some(to)) = (number(draft, head), number(draft, tail - 1)) {
-        draft.others.push(Op::Drop { from, to: to + 1, why });
+        draft.message_ops.push(Op::Drop { from, to: to + 1, why });
     }
     let marker = Message::text(Role::User, Kind::Marker, marker);
     draft.items.splice(head..tail, [Segment::Made(marker)]);
@@ -71,19 +71,19 @@ pub(super) fn snip(draft: &mut Draft<'_>, step: &Snip) -> Result<(), Reason> {
 /// What stays beside a step's summary. `head`: number of items of context before the first prompt.
 pub(super) fn kept(draft: &mut Draft<'_>, step: &Summarize, head: usize) -> Result<KeptRegion, Reason> {
     match &step.keep {
-        Keep::Nothing => Ok(whole(draft, step, Vec::new(), String::new())),
+        Keep::Nothing => Ok(keep_none(draft, step, Vec::new(), String::new())),
         Keep::UserMessages(rule) => {
             let (user, joined) = user_messages(draft, rule, &step.before);
-            Ok(whole(draft, step, user, joined))
+            Ok(keep_none(draft, step, user, joined))
         }
-        Keep::ShareBehind(share) => share_behind(draft, step, *share),
+        Keep::ShareBehind(share) => keep_share_behind(draft, step, *share),
         Keep::Messages(count) => {
             let tail = boundary_to(draft, draft.items.len().saturating_sub(*count));
             let why = format!("the last {count} messages stay, calls with their outputs");
-            Ok(KeptRegion { tail, ..plain(step, why) })
+            Ok(KeptRegion { tail, ..base_region(step, why) })
         }
-        Keep::Turns(rule) => Ok(turns(draft, step, rule)),
-        Keep::Budget(budget) => within(draft, step, *budget, head),
+        Keep::Turns(rule) => Ok(keep_turns(draft, step, rule)),
+        Keep::Budget(budget) => keep_budget(draft, step, *budget, head),
     }
 }
 
@@ -94,7 +94,7 @@ pub(super) fn role(role: SummaryRole) -> Role {
     }
 }
 
-fn plain(step: &Summarize, why: String) -> KeptRegion {
+fn base_region(step: &Summarize, why: String) -> KeptRegion {
     KeptRegion {
         user: Vec::new(),
         joined: String::new(),
@@ -106,12 +106,12 @@ fn plain(step: &Summarize, why: String) -> KeptRegion {
     }
 }
 
-pub(super) fn made(role: Role, kind: Kind, text: &str) -> Segment {
+pub(super) fn new_message(role: Role, kind: Kind, text: &str) -> Segment {
     Segment::Made(Message::text(role, kind, text))
 }
 
 /// Everything becomes the summary, except some user messages.
-fn whole(draft: &Draft<'_>, step: &Summarize, user: Vec<Segment>, joined: String) -> KeptRegion {
+fn keep_none(draft: &Draft<'_>, step: &Summarize, user: Vec<Segment>, joined: String) -> KeptRegion {
     let why = match (user.len(), joined.is_empty()) {
         (0, true) => "the whole history becomes the summary".to_owned(),
         (0, false) => {
@@ -119,7 +119,7 @@ fn whole(draft: &Draft<'_>, step: &Summarize, user: Vec<Segment>, joined: String
         }
         (count, _) => format!("the whole history becomes the summary; {count} user messages stay"),
     };
-    KeptRegion { user, joined, tail: draft.items.len(), ..plain(step, why) }
+    KeptRegion { user, joined, tail: draft.items.len(), ..base_region(step, why) }
 }
 
 /// The newest user messages within a budget; the one that crosses it is cut in the middle. With
@@ -153,9 +153,13 @@ fn user_messages(draft: &Draft<'_>, rule: &UserMessages, before: &str) -> (Vec<S
         let tokens = draft.native.text(&Text::new(whole.as_str()));
         if tokens <= left {
             left -= tokens;
-            out.push(apart(draft, item));
+            out.push(standalone(draft, item));
         } else {
-            out.push(made(Role::User, Kind::Said, &cut(&whole, left.saturating_mul(4) as usize, &rule.cut)));
+            out.push(new_message(
+                Role::User,
+                Kind::Said,
+                &cut(&whole, left.saturating_mul(4) as usize, &rule.cut),
+            ));
             left = 0;
         }
     }
@@ -207,7 +211,7 @@ fn cut(text: &str, bytes: usize, how: &Cut) -> String {
 
 /// An item that stays although its neighbors go. A message inside a unit (said while a call ran) stays as a
 /// copy without its outputs, so that its unit is removed whole.
-fn apart(draft: &Draft<'_>, item: &Segment) -> Segment {
+fn standalone(draft: &Draft<'_>, item: &Segment) -> Segment {
     match item {
         Segment::Old(index) if !(draft.history.can_cut(*index) && draft.history.can_cut(index + 1)) => {
             let old = &draft.history.messages()[*index];
@@ -219,7 +223,7 @@ fn apart(draft: &Draft<'_>, item: &Segment) -> Segment {
 }
 
 /// The tail from the first prompt behind a share of the history's JSON characters.
-fn share_behind(draft: &Draft<'_>, step: &Summarize, share: f64) -> Result<KeptRegion, Reason> {
+fn keep_share_behind(draft: &Draft<'_>, step: &Summarize, share: f64) -> Result<KeptRegion, Reason> {
     let messages: Vec<&Message> = draft.items.iter().filter_map(|it| draft.message(it)).collect();
     let sizes: Vec<u64> = draft.items.iter().map(|it| draft.json_len(it)).collect();
     let tail = share_split(&messages, &sizes, share);
@@ -233,12 +237,12 @@ fn share_behind(draft: &Draft<'_>, step: &Summarize, share: f64) -> Result<KeptR
     // `share_split` looks at user messages only, and one may stand between a call and its output.
     let tail = boundary_to(draft, tail);
     let why = format!("the first user message after {:.0} % of the characters", share * 100.0);
-    Ok(KeptRegion { tail, ..plain(step, why) })
+    Ok(KeptRegion { tail, ..base_region(step, why) })
 }
 
 /// The newest turns that fit into a budget, and of the turn before them as much of its end as still fits.
 /// Sizes are of the messages' JSON, four characters a token, rounded half up (OpenCode 1.18).
-fn turns(draft: &Draft<'_>, step: &Summarize, rule: &Turns) -> KeptRegion {
+fn keep_turns(draft: &Draft<'_>, step: &Summarize, rule: &Turns) -> KeptRegion {
     let usable = super::trigger::size(draft.request.profile, &draft.request.limits);
     let share = usable.map_or(rule.maximum, |it| (it as f64 * rule.share).floor() as u64);
     let budget = rule.tokens.unwrap_or(share.clamp(rule.minimum, rule.maximum));
@@ -277,7 +281,7 @@ fn turns(draft: &Draft<'_>, step: &Summarize, rule: &Turns) -> KeptRegion {
     } else {
         format!("the newest turns within {budget} tokens stay")
     };
-    KeptRegion { tail, ..plain(step, why) }
+    KeptRegion { tail, ..base_region(step, why) }
 }
 
 /// Whether a message begins a turn: a prompt, or the client's "go on" in the user's role.
@@ -290,17 +294,17 @@ fn allowed(draft: &Draft<'_>, budget: Budget) -> Result<u64, Reason> {
     let total = draft.tokens();
     let refuse = |text| Err(Reason::new("too_small", text));
     // A budget that the user names is always tried; whether it gains anything shows in the outcome.
-    if draft.request.budget.is_none() && total < SMALLEST {
-        return refuse(format!("{total} tokens; below {SMALLEST} a summary would save nothing"));
+    if draft.request.budget.is_none() && total < MIN_HISTORY_TOKENS {
+        return refuse(format!("{total} tokens; below {MIN_HISTORY_TOKENS} a summary would save nothing"));
     }
     // A share of the tokens before any pass, so that outputs cleared since do not shrink the tail; but at
     // most half of what is left now, or nothing would be gained.
-    let share = ((draft.whole() as f64 * budget.share) as u64).clamp(budget.minimum, budget.maximum);
+    let share = ((draft.tokens_before() as f64 * budget.share) as u64).clamp(budget.minimum, budget.maximum);
     let own = share.min((total / 2).max(budget.minimum));
     let allowed = draft.request.budget.unwrap_or(own);
-    if total < SMALLEST && allowed < MIN_BUDGET {
+    if total < MIN_HISTORY_TOKENS && allowed < MIN_BUDGET {
         let text = format!(
-            "{total} tokens; below {SMALLEST}, only a budget of {MIN_BUDGET} or more leaves room for a summary"
+            "{total} tokens; below {MIN_HISTORY_TOKENS}, only a budget of {MIN_BUDGET} or more leaves room for a summary"
         );
         return refuse(text);
     }
@@ -345,8 +349,8 @@ fn divided(
     let fixed = total_of(draft, 0..head);
     let context = fixed <= allowed / 5;
     let fixed = if context { fixed } else { 0 };
-    let waits = waiting(draft, end.prompt);
-    let needed = fixed + waits + SMALLEST_SUMMARY;
+    let waits = pending_tokens(draft, end.prompt);
+    let needed = fixed + waits + MIN_SUMMARY_TOKENS;
     if waits > 0 && allowed < needed {
         if draft.request.budget.is_some() {
             let text = format!(
@@ -390,7 +394,7 @@ fn divided(
 }
 
 /// Keeps as much of the tail as a budget leaves beside the summary.
-fn within(
+fn keep_budget(
     draft: &mut Draft<'_>,
     step: &Summarize,
     budget: Budget,
@@ -414,18 +418,18 @@ fn within(
         if known { room.min(cap) } else { room.min(summary) }
     };
     // In a small budget, an answer that must be cut leaves the summary half of the room that it did not use.
-    let spare = if allowed < SMALLEST { most.saturating_sub(summary) / 2 } else { 0 };
+    let spare = if allowed < MIN_HISTORY_TOKENS { most.saturating_sub(summary) / 2 } else { 0 };
     let (tail, left) = fitting(draft, head, room);
-    let (LastTurn { words, tail, left }, why) = if let Some(prompt) = prompt.filter(|it| *it < tail) {
+    let (LastTurn { prompt: words, tail, left }, why) = if let Some(prompt) = prompt.filter(|it| *it < tail) {
         let turn = last_turn(draft, prompt, answer.map(|it| (it, spare)), room, left);
         let kept =
-            if turn.words.is_some() { "its prompt and its newest units" } else { "what fits of its answer" };
-        let room = room.saturating_sub(turn.words.as_ref().map_or(0, |it| draft.size(it)));
+            if turn.prompt.is_some() { "its prompt and its newest units" } else { "what fits of its answer" };
+        let room = room.saturating_sub(turn.prompt.as_ref().map_or(0, |it| draft.size(it)));
         (turn, format!("the last turn exceeds the budget: {kept} within {room} tokens stay"))
     } else {
         let cut = answer.filter(|it| *it < tail && answer::shorten(draft, *it, room.saturating_sub(spare)));
         let (tail, left) = cut.map_or((tail, left), |at| fitting(draft, at, room));
-        let turn = LastTurn { words: None, tail, left };
+        let turn = LastTurn { prompt: None, tail, left };
         (turn, format!("keeps the newest messages that fit into {room} tokens"))
     };
     let first = words.as_ref().or(draft.items.get(tail)).and_then(|it| draft.message(it));
@@ -436,14 +440,14 @@ fn within(
         context,
         max_tokens,
         reserved,
-        ..plain(step, why)
+        ..base_region(step, why)
     })
 }
 
 /// Tokens of a pending call at the end and of as much of its prompt as must stay; 0 if no call is pending.
-fn waiting(draft: &Draft<'_>, prompt: Option<usize>) -> u64 {
+fn pending_tokens(draft: &Draft<'_>, prompt: Option<usize>) -> u64 {
     let waiting = total_of(draft, pending(draft)..draft.items.len());
-    let asked = prompt.map_or(0, |it| draft.size(&draft.items[it]).min(SMALLEST_SUMMARY));
+    let asked = prompt.map_or(0, |it| draft.size(&draft.items[it]).min(MIN_SUMMARY_TOKENS));
     if waiting == 0 { 0 } else { waiting + asked }
 }
 
@@ -461,7 +465,7 @@ fn acknowledgement(draft: &Draft<'_>, step: &Summarize) -> u64 {
 struct LastTurn {
     /// The prompt, where the turn does not fit whole: word for word if possible, otherwise shortened. `None`
     /// if only the summary quotes it.
-    words: Option<Segment>,
+    prompt: Option<Segment>,
     /// Position from which on the newest units fit.
     tail: usize,
     /// Tokens that are left over.
@@ -480,10 +484,10 @@ fn last_turn(
     let end = draft.items.len();
     let asked = draft.size(&draft.items[prompt]);
     if let Some((at, spare)) = answer {
-        let done = draft.others.len();
+        let done = draft.message_ops.len();
         let least = total_of(draft, at..end).min(answer::MIN_TOKENS.max(room / 8));
         let words = if asked + least <= room {
-            Some(apart(draft, &draft.items[prompt]))
+            Some(standalone(draft, &draft.items[prompt]))
         } else if asked <= room * 2 {
             Some(shortened(draft, prompt, room / 2))
         } else {
@@ -494,28 +498,28 @@ fn last_turn(
         let (mut tail, mut left) = fitting(draft, prompt + 1, room);
         if tail > at {
             if !answer::shorten(draft, at, room.saturating_sub(spare).max(room.min(answer::MIN_TOKENS))) {
-                draft.others.truncate(done);
-                return LastTurn { words: None, tail: end, left: room };
+                draft.message_ops.truncate(done);
+                return LastTurn { prompt: None, tail: end, left: room };
             }
             (tail, left) = fitting(draft, at, room);
         }
         if words.is_some() {
-            moved(draft, prompt);
+            note_moved_prompt(draft, prompt);
         }
-        return LastTurn { words, tail, left };
+        return LastTurn { prompt: words, tail, left };
     }
     let waits = pending(draft);
     let most =
         if waits < end { room.saturating_sub(total_of(draft, waits..end)).min(room / 2) } else { room / 2 };
     let words = if asked <= most || asked <= left {
-        apart(draft, &draft.items[prompt])
+        standalone(draft, &draft.items[prompt])
     } else {
         shortened(draft, prompt, most)
     };
     let room = room.saturating_sub(draft.size(&words));
     let (mut tail, mut left) = fitting(draft, prompt + 1, room);
-    let bare =
-        room >= WORTH && draft.items[tail..].iter().all(|it| draft.message(it).is_some_and(is_thinking));
+    let bare = room >= MIN_TAIL_TOKENS
+        && draft.items[tail..].iter().all(|it| draft.message(it).is_some_and(is_thinking));
     if tail == end || bare {
         // Not even the newest unit that did something fits: shorten its outputs until it does.
         let start = if tail > prompt + 1 { boundary_to(draft, tail - 1).max(prompt + 1) } else { end };
@@ -524,8 +528,8 @@ fn last_turn(
             (tail, left) = fitting(draft, prompt + 1, room);
         }
     }
-    moved(draft, prompt);
-    LastTurn { words: Some(words), tail, left }
+    note_moved_prompt(draft, prompt);
+    LastTurn { prompt: Some(words), tail, left }
 }
 
 /// Whether a message holds only reasoning.
@@ -533,10 +537,10 @@ fn is_thinking(message: &Message) -> bool {
     message.parts.iter().all(|it| matches!(it, Part::Reasoning(_)))
 }
 
-fn moved(draft: &mut Draft<'_>, prompt: usize) {
+fn note_moved_prompt(draft: &mut Draft<'_>, prompt: usize) {
     let message = number(draft, prompt).unwrap_or(0);
     let why = "the last prompt stays, although not everything after it fits".to_owned();
-    draft.others.push(Op::Move { message, why });
+    draft.message_ops.push(Op::Move { message, why });
 }
 
 /// Whether this is the history's last message and holds a call without an output.

@@ -3,29 +3,29 @@
 use std::collections::BTreeSet;
 
 use super::draft::{Draft, Segment, boundary_from, is_head, number};
-use super::keep::{self, KeptRegion, made};
+use super::keep::{self, KeptRegion, new_message};
 use super::mark;
 use super::{Cause, Need, Op, Reason, counts, is_work, restore};
 use crate::profile::{Keep, Slot, Summarize, TooLong};
 use history::{Kind, Media, MediaKind, Message, Part, Role, Text};
 
 /// At most one in this many of the summarized tokens is put back as text.
-const RESTORED: u64 = 4;
+const RESTORE_DIVISOR: u64 = 4;
 
 /// A summary may have at most one token for this many that it replaces.
-const SUMMARY_SHARE: u64 = 3;
+const MIN_COMPRESSION: u64 = 3;
 
 /// Replaces messages by a summary, in the profile's layout.
 pub(super) fn summarize(draft: &mut Draft<'_>, step: &Summarize, pass: usize) -> Result<(), Reason> {
     mark::nothing_new(draft.history)?;
-    let (items, done) = (draft.items.clone(), draft.others.len());
+    let (items, done) = (draft.items.clone(), draft.message_ops.len());
     if matches!(step.keep, Keep::Budget(_)) {
         context_first(draft);
     }
     let result = replace(draft, step, pass);
     if result.is_err() {
         draft.items = items;
-        draft.others.truncate(done);
+        draft.message_ops.truncate(done);
     }
     result
 }
@@ -43,7 +43,7 @@ fn context_first(draft: &mut Draft<'_>) {
         before[first..].iter().cloned().partition(|it| is(it, &is_head));
     let why = "context that an earlier compaction left after prompts stays before them";
     let moved = context.iter().filter_map(Segment::old);
-    draft.others.extend(moved.map(|message| Op::Move { message, why: why.to_owned() }));
+    draft.message_ops.extend(moved.map(|message| Op::Move { message, why: why.to_owned() }));
     draft.items.splice(first..summary, context.into_iter().chain(prompts));
 }
 
@@ -80,7 +80,7 @@ fn replace(draft: &mut Draft<'_>, step: &Summarize, pass: usize) -> Result<(), R
     let summarized: u64 = region.iter().map(|it| draft.size(it)).sum();
     if !matches!(step.keep, Keep::Budget(_)) {
         // A summary nearly as large as what it replaces would gain nothing.
-        kept.max_tokens = kept.max_tokens.min((summarized / SUMMARY_SHARE).max(keep::SMALLEST_SUMMARY));
+        kept.max_tokens = kept.max_tokens.min((summarized / MIN_COMPRESSION).max(keep::MIN_SUMMARY_TOKENS));
     }
     let from = number(draft, head).unwrap_or(0);
     let to = number(draft, kept.tail).unwrap_or(draft.history.messages().len());
@@ -90,7 +90,7 @@ fn replace(draft: &mut Draft<'_>, step: &Summarize, pass: usize) -> Result<(), R
         Some(_) => "a stored snapshot covers the removed messages and replaces them".to_owned(),
         None => std::mem::take(&mut kept.why),
     };
-    draft.others.push(Op::Summarize { from, to, why });
+    draft.message_ops.push(Op::Summarize { from, to, why });
     if snapshot.is_none() {
         let shown_from = shown(draft, step, from, to);
         let KeptRegion { max_tokens, reserved, .. } = kept;
@@ -107,7 +107,7 @@ fn replace(draft: &mut Draft<'_>, step: &Summarize, pass: usize) -> Result<(), R
         replay,
         snapshot,
         to,
-        restored: summarized / RESTORED,
+        restored: summarized / RESTORE_DIVISOR,
         call_waits: pending != end,
     };
     draft.items = assembled(draft, step, layout, &kept, &around);
@@ -136,7 +136,7 @@ fn without_context(draft: &mut Draft<'_>, head: Vec<Segment>) -> Vec<Segment> {
     let why = "context before the first prompt takes more than a fifth of the budget; clients add it again";
     let (gone, left): (Vec<Segment>, Vec<Segment>) =
         head.into_iter().partition(|it| draft.message(it).is_some_and(counts));
-    draft.others.extend(gone.iter().filter_map(Segment::old).map(|message| Op::Drop {
+    draft.message_ops.extend(gone.iter().filter_map(Segment::old).map(|message| Op::Drop {
         from: message,
         to: message + 1,
         why: why.to_owned(),
@@ -172,21 +172,21 @@ fn assembled(
             }
             Slot::LastUserMessage => items.extend(kept.user.last().cloned()),
             Slot::Summary => items.push(match snapshot {
-                Some(text) => made(keep::role(step.role), Kind::Summary, text),
+                Some(text) => new_message(keep::role(step.role), Kind::Summary, text),
                 None => Segment::Summary {
                     role: step.role,
                     before: step.before.replace("{user-messages}", &kept.joined),
                     after: step.after.clone(),
                 },
             }),
-            Slot::Ack(text) => items.push(made(Role::Assistant, Kind::Ack, text)),
-            Slot::AckPrompt(text) if prompt_next => items.push(made(Role::Assistant, Kind::Ack, text)),
+            Slot::Ack(text) => items.push(new_message(Role::Assistant, Kind::Ack, text)),
+            Slot::AckPrompt(text) if prompt_next => items.push(new_message(Role::Assistant, Kind::Ack, text)),
             Slot::AckPrompt(_) => {}
-            Slot::Marker(text) => items.push(made(Role::User, Kind::Marker, text)),
+            Slot::Marker(text) => items.push(new_message(Role::User, Kind::Marker, text)),
             Slot::Continue(text) => {
                 // A prompt that is sent again needs no "go on", and a pending call continues anyway.
                 if replay.is_none() && !call_waits {
-                    items.push(made(Role::User, Kind::Continue, text));
+                    items.push(new_message(Role::User, Kind::Continue, text));
                 }
             }
             Slot::Replay => items.extend(replay.clone()),
@@ -326,7 +326,7 @@ fn shown(draft: &mut Draft<'_>, step: &Summarize, from: usize, to: usize) -> usi
         unit.start,
         "the model refused the input: the oldest messages are not shown to it; an offline summary reads them all",
     );
-    draft.others.push(Op::Skip { from, to, why: why.to_owned() });
+    draft.message_ops.push(Op::Skip { from, to, why: why.to_owned() });
     to
 }
 

@@ -323,7 +323,7 @@ pub fn plan(history: &History, counter: &TokenCounter, request: &PlanRequest<'_>
     if request.auto && !due.due && !overflow && !request.prune_only {
         ran.refusal = Some(Reason { code: due.code, text: due.reason, hint: due.hint });
     }
-    if draft.others.iter().any(|it| matches!(it, Op::Summarize { .. })) {
+    if draft.message_ops.iter().any(|it| matches!(it, Op::Summarize { .. })) {
         attachments::fit(&mut draft);
     }
     plan.ops = draft.ops();
@@ -408,7 +408,7 @@ fn run_passes(draft: &mut Draft<'_>, due: bool, before: u64) -> Ran {
 
 /// Whether a context that was due still is after the passes so far.
 fn still_due(draft: &Draft<'_>) -> bool {
-    let freed = draft.whole().saturating_sub(draft.tokens());
+    let freed = draft.tokens_before().saturating_sub(draft.tokens());
     let Filled { overhead, messages } = draft.filled();
     let context = (overhead + messages).saturating_sub(freed);
     let chars = draft.items.iter().map(|it| draft.json_len(it)).sum();

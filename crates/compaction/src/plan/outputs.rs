@@ -1,7 +1,7 @@
 //! Which tool outputs are cleared or shortened.
 
 use super::Reason;
-use super::draft::{Draft, How, Segment};
+use super::draft::{Draft, Replacement, Segment};
 use crate::profile::{Outputs, Replace, ScanStop, Select};
 use history::{Kind, Message, Output, Part, Role, Text};
 
@@ -17,7 +17,7 @@ struct Candidate {
 /// Runs the pass. `Err` says why nothing was replaced.
 pub(super) fn run(draft: &mut Draft<'_>, step: &Outputs) -> Result<(), Reason> {
     if !draft.request.only.is_empty() {
-        let at = named(draft);
+        let at = requested(draft);
         if at.is_empty() {
             let text = format!("none of the calls {} has an output here", draft.request.only.join(", "));
             return Err(Reason::new("nothing_to_compact", text));
@@ -50,7 +50,7 @@ pub(super) fn run(draft: &mut Draft<'_>, step: &Outputs) -> Result<(), Reason> {
             });
             format!("older than the newest {protect} tokens of outputs")
         }
-        Select::Unfit(most) => return unfit(draft, step, &candidates, most),
+        Select::Unfit(most) => return replace_unfit(draft, step, &candidates, most),
         Select::AllButLast(count) => {
             candidates.drain(..count.min(candidates.len()));
             format!("not among the newest {count} outputs")
@@ -73,7 +73,12 @@ pub(super) fn run(draft: &mut Draft<'_>, step: &Outputs) -> Result<(), Reason> {
 }
 
 /// From the newest on, replaces each output that does not fit into the rest of a budget; replacements count.
-fn unfit(draft: &mut Draft<'_>, step: &Outputs, candidates: &[Candidate], most: u64) -> Result<(), Reason> {
+fn replace_unfit(
+    draft: &mut Draft<'_>,
+    step: &Outputs,
+    candidates: &[Candidate],
+    most: u64,
+) -> Result<(), Reason> {
     let (mut sum, mut done) = (0, 0);
     let why = format!("does not fit into the {most} tokens for outputs, the newest first");
     for it in candidates {
@@ -98,7 +103,7 @@ fn unfit(draft: &mut Draft<'_>, step: &Outputs, candidates: &[Candidate], most: 
 }
 
 /// The outputs of the calls that were named.
-fn named(draft: &Draft<'_>) -> Vec<(usize, usize)> {
+fn requested(draft: &Draft<'_>) -> Vec<(usize, usize)> {
     let mut out = Vec::new();
     for (index, message) in draft.history.messages().iter().enumerate() {
         for (part, it) in message.parts.iter().enumerate() {
@@ -144,7 +149,7 @@ fn scan(draft: &Draft<'_>, step: &Outputs) -> Vec<Candidate> {
             }
             let at = (index, part);
             let replaced = draft.replaced.get(&at);
-            let cleared = output.cleared || replaced.is_some_and(|(how, _)| *how == How::Clear);
+            let cleared = output.cleared || replaced.is_some_and(|(how, _)| *how == Replacement::Clear);
             if cleared && !matches!(step.select, Select::AllButLast(_)) {
                 continue;
             }
@@ -235,7 +240,7 @@ fn replace(draft: &mut Draft<'_>, step: &Outputs, at: &[(usize, usize)], why: &s
         };
         match &step.replace {
             Replace::Placeholder(text) => {
-                draft.replace(at, How::Clear, why, |handle| fill(text, handle, chars));
+                draft.replace(at, Replacement::Clear, why, |handle| fill(text, handle, chars));
             }
             Replace::Ends(it) => {
                 let by_lines = it.lines.as_ref().filter(|lines| lines.tools.iter().any(|it| it == tool));
@@ -252,7 +257,7 @@ fn replace(draft: &mut Draft<'_>, step: &Outputs, at: &[(usize, usize)], why: &s
                     }
                 };
                 let count = |text: &str| thousands(text.chars().count() as u64);
-                draft.replace(at, How::Shorten, why, |handle| {
+                draft.replace(at, Replacement::Shorten, why, |handle| {
                     let [before, between, after] =
                         [it.before.as_str(), between, it.after.as_str()].map(|it| {
                             fill(it, handle, omitted)

@@ -2,7 +2,7 @@
 
 pub(super) mod answer;
 
-use super::draft::{Draft, How, Segment, number, total_of};
+use super::draft::{Draft, Replacement, Segment, number, total_of};
 use super::outputs::{ends, thousands};
 use super::{Op, OutputOp};
 use history::{Kind, Message, Part, Role, Text};
@@ -52,7 +52,7 @@ fn shorten_output(draft: &mut Draft<'_>, at: (usize, usize), tokens: u64, share:
         if size <= share || keep == 0 {
             let why = format!("{tokens} tokens in one output; {share} fit");
             draft.replaced.remove(&at);
-            draft.replace(at, How::Shorten, &why, text);
+            draft.replace(at, Replacement::Shorten, &why, text);
             return;
         }
         keep = (keep as u64 * share * 9 / (size * 10).max(1)) as usize;
@@ -75,7 +75,7 @@ pub(super) fn shortened(draft: &mut Draft<'_>, at: usize, tokens: u64) -> Segmen
     };
     let after = draft.counter.text(&Text::new(text.as_str()));
     if let Some(message) = number(draft, at) {
-        draft.others.push(of_message(
+        draft.message_ops.push(of_message(
             message,
             (size, after),
             text.clone(),

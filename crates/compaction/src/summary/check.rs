@@ -93,7 +93,7 @@ impl Parsed {
 
 /// What is between the first `<summary>` and the last `</summary>`, without thinking in front. `None` if a
 /// tag is not closed.
-fn inside(text: &str, spec: &SummarySpec) -> Option<String> {
+fn unwrap_tags(text: &str, spec: &SummarySpec) -> Option<String> {
     let mut text = text.trim();
     for tag in ["analysis", "scratchpad", "think", "thinking"] {
         // Only at the start: later ones belong to the text.
@@ -187,7 +187,7 @@ pub fn parse(text: &str, spec: &SummarySpec) -> Parsed {
 
 /// Parses a reply's text. `None` if a tag is not closed.
 pub fn read(text: &str, spec: &SummarySpec) -> Option<Parsed> {
-    inside(text, spec).map(|it| parse(&it, spec))
+    unwrap_tags(text, spec).map(|it| parse(&it, spec))
 }
 
 /// The requirements on a reply.
@@ -197,9 +197,9 @@ pub struct AnswerForm<'a> {
     /// Sections that must not be empty, since there are facts for them.
     pub needed: &'a [usize],
     /// Maximum tokens.
-    pub most: u64,
+    pub max_tokens: u64,
     /// Tokens of what it replaces.
-    pub of: u64,
+    pub replaced_tokens: u64,
     /// The language that it should be in, if known.
     pub language: Option<&'a str>,
     pub count: &'a dyn Fn(&str) -> u64,
@@ -210,15 +210,15 @@ pub struct AnswerForm<'a> {
 /// # Errors
 /// Why there is none: empty, cut off, refused, or a tool call.
 pub fn notes(reply: &Reply, spec: &SummarySpec) -> Result<String, Vec<Fault>> {
-    let faults = stopped(reply);
+    let faults = stop_faults(reply);
     if !faults.is_empty() {
         return Err(faults);
     }
-    inside(&reply.text, spec).filter(|it| !it.is_empty()).ok_or_else(|| vec![Fault::CutOff])
+    unwrap_tags(&reply.text, spec).filter(|it| !it.is_empty()).ok_or_else(|| vec![Fault::CutOff])
 }
 
 /// Faults that the end of a reply shows.
-fn stopped(reply: &Reply) -> Vec<Fault> {
+fn stop_faults(reply: &Reply) -> Vec<Fault> {
     match reply.stop {
         StopReason::Refused => vec![Fault::Refused],
         StopReason::ToolCall => vec![Fault::ToolCall],
@@ -235,7 +235,7 @@ fn stopped(reply: &Reply) -> Vec<Fault> {
 /// # Errors
 /// Its faults, and what could be parsed nevertheless.
 pub fn form(reply: &Reply, form: &AnswerForm<'_>) -> Result<Parsed, (Vec<Fault>, Option<Parsed>)> {
-    let faults = stopped(reply);
+    let faults = stop_faults(reply);
     if !faults.is_empty() {
         return Err((faults, None));
     }
@@ -253,11 +253,11 @@ pub fn form(reply: &Reply, form: &AnswerForm<'_>) -> Result<Parsed, (Vec<Fault>,
         faults.push(Fault::Missing { titles: if missing.is_empty() { all() } else { missing } });
     }
     let tokens = (form.count)(&parsed.render(form.spec));
-    if tokens >= form.of {
-        faults.push(Fault::Grown { tokens, of: form.of });
+    if tokens >= form.replaced_tokens {
+        faults.push(Fault::Grown { tokens, of: form.replaced_tokens });
     }
-    if tokens > form.most {
-        faults.push(Fault::TooLong { tokens, most: form.most });
+    if tokens > form.max_tokens {
+        faults.push(Fault::TooLong { tokens, most: form.max_tokens });
     }
     if let Some(expected) = form.language {
         let prose: String = parsed.sections.iter().map(|it| prose(&it.1)).collect();
@@ -368,8 +368,8 @@ mod tests {
         let it = AnswerForm {
             spec: &spec,
             needed: &[0, 1, 2],
-            most: 60,
-            of: 100,
+            max_tokens: 60,
+            replaced_tokens: 100,
             language: Some("German"),
             count: &|it| it.split_whitespace().count() as u64,
         };

@@ -234,15 +234,15 @@ impl Dialogue {
             }
             Err(failure) => self.failure(request, failure, size, elapsed),
         }
-        self.bound(&request.bounds, elapsed);
+        self.enforce_limits(&request.bounds, elapsed);
     }
 
-    fn over(&self) -> bool {
+    fn is_over(&self) -> bool {
         matches!(self.stage, Stage::Done { .. } | Stage::Over { .. })
     }
 
-    fn bound(&mut self, bounds: &Bounds, elapsed: u64) {
-        if self.over() {
+    fn enforce_limits(&mut self, bounds: &Bounds, elapsed: u64) {
+        if self.is_over() {
             return;
         }
         let wait = self.wait.as_ref().map_or(0, |it| it.0);
@@ -270,7 +270,7 @@ impl Dialogue {
                     (size.saturating_mul(limit) / sent).saturating_mul(9) / 10
                 }
                 (_, Some(limit)) => {
-                    limit.saturating_sub(self.answer(request)).saturating_mul(SAFE_PERCENT) / 100
+                    limit.saturating_sub(self.max_output(request)).saturating_mul(SAFE_PERCENT) / 100
                 }
                 (_, None) => size.saturating_mul(7) / 10,
             };
@@ -398,8 +398,8 @@ impl Dialogue {
         let form = AnswerForm {
             spec: request.spec,
             needed: &needed,
-            most: request.max_tokens,
-            of,
+            max_tokens: request.max_tokens,
+            replaced_tokens: of,
             language: request.language,
             count: request.count,
         };

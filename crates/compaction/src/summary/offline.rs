@@ -18,7 +18,7 @@ use crate::profile::{Section, SummarySpec, SummaryStyle};
 use history::{History, Message, Part, Role};
 use regex::Regex;
 
-use layout::{Layout, says};
+use layout::{Layout, contains_rule};
 use line::{LineStyle, SummaryLine};
 use priority::LineKind;
 use tail::Tail;
@@ -38,7 +38,7 @@ pub struct OfflineRequest<'a> {
     pub max_tokens: u64,
     /// Set once the tail has its tokens: the shares of kinds of lines are of this number if it exceeds
     /// `max_tokens`, and what they leave is filled with facts to look things up in.
-    pub shares_of: Option<u64>,
+    pub budget_for_shares: Option<u64>,
     /// How deep it goes.
     pub style: SummaryStyle,
     /// What the user asked to focus on.
@@ -96,7 +96,7 @@ pub fn write(
             region: region.clone(),
             spec: &spec,
             max_tokens,
-            shares_of: None,
+            budget_for_shares: None,
             pins: if first { ask.pins } else { &[] },
             header: ask.header.filter(|_| first),
             ..ask.clone()
@@ -171,7 +171,7 @@ fn write_slice(
     let pursued = goals.max_by_key(|it| it.message);
     let below = pursued.map(|it| it.message).filter(|it| *it >= tail.from);
     let style = LineStyle {
-        answered,
+        previous_answer: answered,
         last_answered: facts::question_answered(history).or_else(|| finished(history, ledger)),
         replied: facts::last_reply(history).filter(|it| *it >= ask.region.end),
         end: ask.region.end,
@@ -184,25 +184,25 @@ fn write_slice(
         follows_up: pursued.is_some_and(|it| it.text.len() <= FOLLOW_UP),
         roots: roots(&items),
         errors_apart,
-        worked: line::last_work(ledger),
+        last_work: line::last_work(ledger),
         words: ask.spec.words.clone(),
     };
     let quoted = items.iter().filter(|it| it.kind == LineKind::Quoted).count();
     let turn = history.last_prompt().unwrap_or(0);
-    let mut page = Layout { ask, style, quoted, costs: HashMap::new(), count, used: 0, turn };
-    page.used = page.measure(&page.render(&[], ask.header.is_some(), ask.pins.len()));
-    let header = ask.header.is_some() && page.used <= ask.max_tokens;
+    let mut layout = Layout { ask, style, quoted, costs: HashMap::new(), count, used: 0, turn };
+    layout.used = layout.measure(&layout.render(&[], ask.header.is_some(), ask.pins.len()));
+    let header = ask.header.is_some() && layout.used <= ask.max_tokens;
     let mut pins = ask.pins.len();
-    while pins > 0 && count(&page.render(&[], header, pins)) > ask.max_tokens {
+    while pins > 0 && count(&layout.render(&[], header, pins)) > ask.max_tokens {
         pins -= 1;
     }
-    page.used = count(&page.render(&[], header, pins));
-    let order = page.fill(&mut items, history);
+    layout.used = count(&layout.render(&[], header, pins));
+    let order = layout.fill(&mut items, history);
     // The sum of lines is only close to the whole: the lines that were admitted last are taken back.
     let mut keep = order.len();
     let mut step = 1;
     loop {
-        let text = page.render(&admitted(&items, &order[..keep], ask), header, pins);
+        let text = layout.render(&admitted(&items, &order[..keep], ask), header, pins);
         if count(&text) <= ask.max_tokens {
             return text;
         }
@@ -247,7 +247,7 @@ fn admitted<'i, 'a>(
         it.kind == LineKind::Command && later.iter().any(|later| says_the_same(it, later))
     };
     let told = |(at, it): (usize, &&Candidate)| {
-        !stands_in_its_message(it, all.iter().copied(), ask) && !again(it, &all[at + 1..])
+        !is_in_line_of_message(it, all.iter().copied(), ask) && !again(it, &all[at + 1..])
     };
     all.iter().enumerate().filter(|it| told(*it)).map(|it| *it.1).collect()
 }
@@ -260,7 +260,7 @@ fn says_the_same(one: &Candidate, other: &Candidate) -> bool {
 
 /// Whether the line of a directive's own message says it. In a request, a prohibition could be overlooked, so
 /// it keeps a line of its own.
-fn stands_in_its_message<'i>(
+fn is_in_line_of_message<'i>(
     item: &Candidate,
     mut all: impl Iterator<Item = &'i Candidate<'i>>,
     ask: &OfflineRequest,
@@ -270,7 +270,7 @@ fn stands_in_its_message<'i>(
     if item.kind != LineKind::Directive {
         return false;
     }
-    let roomy = ask.shares_of.unwrap_or(0).max(ask.max_tokens) >= ROOM;
+    let roomy = ask.budget_for_shares.unwrap_or(0).max(ask.max_tokens) >= ROOM;
     let forbids = item.fact.detail == Detail::Rule(Polarity::Forbid);
     let text = facts::flat(&item.fact.text);
     all.any(|it| {
@@ -357,10 +357,11 @@ fn items<'a>(
     for &fact in &facts {
         let binds = fact.detail == Detail::Rule(Polarity::Forbid);
         // A finished task's directive moves to the user's messages if directives have a section of their own.
-        let earlier =
-            is_of_answered(fact, answered) && !binds && home(&ask.spec.sections, fact.topic) == fact.topic;
+        let earlier = is_of_answered(fact, answered)
+            && !binds
+            && listed_topic(&ask.spec.sections, fact.topic) == fact.topic;
         let said_in = section(Topic::UserMessages).filter(|_| earlier);
-        let Some(place) = said_in.or_else(|| place(&ask.spec.sections, fact)) else { continue };
+        let Some(place) = said_in.or_else(|| section_for(&ask.spec.sections, fact)) else { continue };
         let me = (fact.message, fact.text.as_str());
         let twice = match fact.topic {
             Topic::UserMessages if every(fact) => false,
@@ -371,7 +372,7 @@ fn items<'a>(
             Topic::Constraints | Topic::Directives if section(Topic::Goal) == Some(place) => {
                 goal.contains(&me) && me.1.chars().count() <= SHORT
             }
-            Topic::Requests | Topic::UserMessages => !said.insert(me) || told_by_rules(fact, &facts),
+            Topic::Requests | Topic::UserMessages => !said.insert(me) || is_covered_by_rules(fact, &facts),
             Topic::Last => goal.contains(&me),
             Topic::Commands => told.contains(&me),
             Topic::Files | Topic::Identifiers => tail.says(fact),
@@ -392,7 +393,7 @@ fn items<'a>(
         let focused = focus.iter().any(|it| lower.contains(it));
         let ended = ends.get(&std::ptr::from_ref(fact)).copied();
         let topic = if said_in.is_some() { Topic::UserMessages } else { fact.topic };
-        let topic = home(&ask.spec.sections, topic);
+        let topic = listed_topic(&ask.spec.sections, topic);
         out.push(Candidate { fact, kind, section: place, topic, focused, ended, now: None });
     }
     out
@@ -448,7 +449,7 @@ fn is_summarized(fact: &Fact, only_files: &[Regex], ask: &OfflineRequest) -> boo
 }
 
 fn section_of(sections: &[Section], topic: Topic) -> Option<usize> {
-    let topic = home(sections, topic);
+    let topic = listed_topic(sections, topic);
     sections.iter().position(|it| it.holds.contains(&topic))
 }
 
@@ -487,7 +488,7 @@ fn failures<'a>(facts: &[&'a Fact]) -> Failures<'a> {
 }
 
 /// The topic under which a fact is listed: another one if no section holds its own.
-fn home(sections: &[Section], topic: Topic) -> Topic {
+fn listed_topic(sections: &[Section], topic: Topic) -> Topic {
     if sections.iter().any(|it| it.holds.contains(&topic)) {
         return topic;
     }
@@ -501,9 +502,9 @@ fn home(sections: &[Section], topic: Topic) -> Topic {
 }
 
 /// The section of a fact: the first that holds its topic, or a narrower one for prohibitions and plans.
-fn place(sections: &[Section], fact: &Fact) -> Option<usize> {
+fn section_for(sections: &[Section], fact: &Fact) -> Option<usize> {
     let holds = |topic: Topic| move |it: &Section| it.holds.contains(&topic);
-    let topic = home(sections, fact.topic);
+    let topic = listed_topic(sections, fact.topic);
     let first = sections.iter().position(|it| holds(topic)(it) && !it.forbidden_only);
     if fact.detail == Detail::Rule(Polarity::Forbid) {
         let narrow = sections.iter().position(|it| holds(topic)(it) && it.forbidden_only);
@@ -525,30 +526,34 @@ const SHORT: usize = 160;
 /// Whether a rule is part of a user message that is short enough to be quoted whole.
 fn quoted_whole(rule: &Fact, facts: &[&Fact]) -> bool {
     let short = |it: &&Fact| it.topic == Topic::UserMessages && it.text.chars().count() <= SHORT;
-    beside(rule, facts).filter(short).any(|it| says(it, rule))
+    facts_of_message(rule, facts).filter(short).any(|it| contains_rule(it, rule))
 }
 
-/// The facts of the same message, at most [`BESIDE`]. `facts` are in the order of their messages.
-fn beside<'f, 'a>(fact: &Fact, facts: &'f [&'a Fact]) -> impl Iterator<Item = &'a Fact> + use<'f, 'a> {
+/// The facts of the same message, at most [`MAX_FACTS_OF_MESSAGE`]. `facts` are in the order of their messages.
+fn facts_of_message<'f, 'a>(
+    fact: &Fact,
+    facts: &'f [&'a Fact],
+) -> impl Iterator<Item = &'a Fact> + use<'f, 'a> {
     let message = fact.message;
     let from = &facts[facts.partition_point(|it| it.message < message)..];
-    from.iter().copied().take_while(move |it| it.message == message).take(BESIDE)
+    from.iter().copied().take_while(move |it| it.message == message).take(MAX_FACTS_OF_MESSAGE)
 }
 
 /// Whether rules already say at least 80 % of what the user said.
-fn told_by_rules(said: &Fact, facts: &[&Fact]) -> bool {
-    if said.text.len() > LONGEST_PROMPT {
+fn is_covered_by_rules(said: &Fact, facts: &[&Fact]) -> bool {
+    if said.text.len() > MAX_REPLACED_PROMPT {
         return false;
     }
-    let orders = |it: &&Fact| matches!(it.topic, Topic::Constraints | Topic::Directives) && says(said, it);
-    let rules = beside(said, facts).filter(orders);
+    let orders =
+        |it: &&Fact| matches!(it.topic, Topic::Constraints | Topic::Directives) && contains_rule(said, it);
+    let rules = facts_of_message(said, facts).filter(orders);
     let told: usize = rules.map(|it| it.text.chars().count()).sum();
     told * 5 >= said.text.chars().count() * 4
 }
 
 /// Maximum number of facts of a message that are looked at; maximum bytes of a prompt that rules may replace.
-const BESIDE: usize = 400;
-const LONGEST_PROMPT: usize = 16_000;
+const MAX_FACTS_OF_MESSAGE: usize = 400;
+const MAX_REPLACED_PROMPT: usize = 16_000;
 
 /// Directories of several files that are outside the working directory or were only found: paths are written
 /// from there, after the directory once a line. Each is the one that saves most of what is left.

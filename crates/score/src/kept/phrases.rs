@@ -147,7 +147,7 @@ pub(crate) fn looks_like_path(word: &str) -> bool {
 
 /// What a text says about how a command ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct StatedOutcome {
     pub(crate) ok: bool,
     passed: Option<u64>,
     failed: Option<u64>,
@@ -155,7 +155,7 @@ pub(crate) struct Told {
 }
 
 /// How the command before a text ended, according to the text.
-pub(crate) fn outcome_in(text: &str) -> Option<Told> {
+pub(crate) fn outcome_in(text: &str) -> Option<StatedOutcome> {
     // Text further on may be about another command.
     let text = clip(text, 240);
     let lower = text.to_lowercase();
@@ -187,11 +187,11 @@ pub(crate) fn outcome_in(text: &str) -> Option<Told> {
     };
     let counted = failed.map(|it| it == 0).or(passed.map(|_| true));
     let ok = exit.map(|it| it == 0).or(counted.filter(|it| !it)).or(signs).or(last).or(counted)?;
-    Some(Told { ok, passed, failed, exit })
+    Some(StatedOutcome { ok, passed, failed, exit })
 }
 
 /// Whether a told outcome fits the known one; numbers may be left out, but must be right.
-pub(crate) fn agrees(told: &Told, outcome: &Outcome) -> bool {
+pub(crate) fn agrees(told: &StatedOutcome, outcome: &Outcome) -> bool {
     let same = |told: Option<u64>, known: Option<u64>| told.is_none() || known.is_none() || told == known;
     told.ok == outcome.ok
         && same(told.passed, outcome.passed)

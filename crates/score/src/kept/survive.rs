@@ -7,12 +7,12 @@ use serde::Serialize;
 
 use super::index::{Index, Line, Origin};
 use super::phrases::{
-    Told, agrees, contrast, find_bounded, find_path, ops_in, ops_in_line, outcome_in, squeezed, status_in,
-    turned_around,
+    StatedOutcome, agrees, contrast, find_bounded, find_path, ops_in, ops_in_line, outcome_in, squeezed,
+    status_in, turned_around,
 };
 use crate::cues;
 use crate::probe::{Class, Fact, FileOp, Outcome, Polarity, Probe};
-use crate::source::commands::{behind_its_scene, is_cut};
+use crate::source::commands::{is_cut, without_setup};
 use crate::source::done;
 use crate::source::idents::is_hash;
 use crate::source::rules::{dequoted, polarity};
@@ -53,20 +53,20 @@ impl From<bool> for Finding<'_> {
 }
 
 /// The compacted history, prepared for looking up facts.
-pub(crate) struct Scene<'a> {
+pub(crate) struct Lookup<'a> {
     pub(crate) index: Index,
     /// Index of the first source message in the verbatim tail.
     pub(crate) split: usize,
-    kept: Kept,
-    names: Names<'a>,
+    carried_over: CarriedOver,
+    source: SourceContext<'a>,
     /// For each sentence of the index.
-    read: Vec<OnceCell<Read>>,
+    read: Vec<OnceCell<SentenceMeaning>>,
     /// For each line of the index, its tokens and those of its labels.
     words: Vec<OnceCell<foldhash::HashSet<String>>>,
 }
 
 /// What a sentence says, whichever fact is looked for in it.
-struct Read {
+struct SentenceMeaning {
     /// The polarity of the sentence or of the labels above it.
     said: Option<Polarity>,
     /// The two things that it sets against each other.
@@ -75,7 +75,7 @@ struct Read {
 
 /// Facts that the calls and outputs that were carried over still prove.
 #[derive(Default)]
-struct Kept {
+struct CarriedOver {
     files: HashMap<String, FileOp>,
     commands: HashMap<String, Outcome>,
     errors: HashMap<String, bool>,
@@ -83,7 +83,7 @@ struct Kept {
 }
 
 /// What the source calls things, and what its user said.
-struct Names<'a> {
+struct SourceContext<'a> {
     cwd: String,
     /// All commands, sorted, so that the longer ones that begin with a command follow it.
     commands: Vec<&'a str>,
@@ -91,25 +91,25 @@ struct Names<'a> {
     user: HashSet<String>,
 }
 
-impl<'a> Scene<'a> {
+impl<'a> Lookup<'a> {
     /// `replacement`: what is in place of the messages before `split`.
     pub(crate) fn new(source: &History, probes: &'a [Probe], replacement: &History, split: usize) -> Self {
         let known = source.messages().iter().flat_map(Message::texts).map(Text::as_str).collect();
         let index = Index::new(replacement.messages(), &known, probes.len());
-        let mut kept = Kept::default();
+        let mut carried_over = CarriedOver::default();
         for probe in done::probes(replacement) {
             match probe.fact {
                 Fact::File { path, op, .. } => {
-                    kept.files.insert(path, op);
+                    carried_over.files.insert(path, op);
                 }
                 Fact::Command { command, outcome } => {
-                    kept.commands.insert(command, outcome);
+                    carried_over.commands.insert(command, outcome);
                 }
                 Fact::Error { signature, resolved, .. } => {
-                    kept.errors.insert(signature, resolved.is_some());
+                    carried_over.errors.insert(signature, resolved.is_some());
                 }
                 Fact::Plan { item } => {
-                    kept.plan.insert(item);
+                    carried_over.plan.insert(item);
                 }
                 _ => {}
             }
@@ -125,7 +125,7 @@ impl<'a> Scene<'a> {
         let user = crate::source::said::sentences_of_the_user(source);
         let read = index.sentences.iter().map(|_| OnceCell::new()).collect();
         let words = index.lines.iter().map(|_| OnceCell::new()).collect();
-        Self { index, split, kept, names: Names { cwd, commands, user }, read, words }
+        Self { index, split, carried_over, source: SourceContext { cwd, commands, user }, read, words }
     }
 
     /// Whether `probe` survives; contradictions are added to `against`.
@@ -165,7 +165,7 @@ impl<'a> Scene<'a> {
         for at in self.index.sentences_with(&needle, share) {
             let (line, sentence) = &self.index.sentences[at];
             let line = &self.index.lines[*line];
-            let Read { said, contrast: other } = self.read(at);
+            let SentenceMeaning { said, contrast: other } = self.read(at);
             let turned = contrast.as_ref().zip(other.as_ref()).is_some_and(|(a, b)| turned_around(a, b))
                 || matches!(
                     (own, *said),
@@ -173,7 +173,7 @@ impl<'a> Scene<'a> {
                         | (Some(Polarity::Forbid), Some(Polarity::Require))
                 );
             if turned {
-                if line.fresh && needle.len() >= 3 && !self.names.user.contains(sentence) {
+                if line.fresh && needle.len() >= 3 && !self.source.user.contains(sentence) {
                     finding.against.push((line, Some(sentence)));
                 }
             } else if (line.of_user || !of_user) && (said.is_some() || own != Some(Polarity::Forbid)) {
@@ -184,14 +184,14 @@ impl<'a> Scene<'a> {
     }
 
     /// What a sentence says, parsed once for all facts that are looked for in it.
-    fn read(&self, at: usize) -> &Read {
+    fn read(&self, at: usize) -> &SentenceMeaning {
         self.read[at].get_or_init(|| {
             let (line, sentence) = &self.index.sentences[at];
             let line = &self.index.lines[*line];
             let said = polarity(sentence)
                 .or_else(|| polarity(&dequoted(sentence)))
                 .or_else(|| self.index.labels(line).find_map(polarity));
-            Read { said, contrast: contrast(sentence) }
+            SentenceMeaning { said, contrast: contrast(sentence) }
         })
     }
 
@@ -237,7 +237,7 @@ impl<'a> Scene<'a> {
             FileOp::Read => done.to_vec(),
             FileOp::Deleted => vec![op],
         };
-        let mut kept = self.kept.files.get(path).is_some_and(|it| fine.contains(it));
+        let mut kept = self.carried_over.files.get(path).is_some_and(|it| fine.contains(it));
         let aliases = self.aliases(path);
         // What is planned does not tell what was done.
         let planned = |it: &Line| self.index.labels(it).any(|it| it.to_lowercase().contains("approved plan"));
@@ -279,8 +279,8 @@ impl<'a> Scene<'a> {
     fn aliases(&self, path: &str) -> Vec<String> {
         let mut out = vec![path.to_string()];
         let absolute = path.starts_with(['/', '~']) || path.get(1..3) == Some(":/");
-        if !absolute && !self.names.cwd.is_empty() {
-            out.push(format!("{}/{path}", self.names.cwd.trim_end_matches('/')));
+        if !absolute && !self.source.cwd.is_empty() {
+            out.push(format!("{}/{path}", self.source.cwd.trim_end_matches('/')));
         }
         for whole in out.clone() {
             for home in ["/home/", "/Users/"] {
@@ -297,14 +297,14 @@ impl<'a> Scene<'a> {
             it.ok == outcome.ok && it.failed.or(outcome.failed) == outcome.failed.or(it.failed)
         };
         let told: Vec<_> = self.endings_told(command).collect();
-        let kept = self.kept.commands.get(command).is_some_and(same)
+        let kept = self.carried_over.commands.get(command).is_some_and(same)
             || told.iter().any(|(_, said)| agrees(said, outcome));
         let wrong = told.into_iter().filter(|(line, _)| !kept && line.fresh);
         Finding { kept, against: wrong.map(|(line, _)| (line, None)).collect() }
     }
 
     /// The lines that say how a command ended.
-    pub(crate) fn endings_told(&self, command: &str) -> impl Iterator<Item = (&Line, Told)> {
+    pub(crate) fn endings_told(&self, command: &str) -> impl Iterator<Item = (&Line, StatedOutcome)> {
         let texts = self.index.around(command).into_iter().filter(|it| it.origin == Origin::Text);
         texts.filter_map(move |line| {
             let (from, to) = self.find_command(&line.text, command)?;
@@ -326,9 +326,9 @@ impl<'a> Scene<'a> {
         let quoted = text.find('`').unwrap_or(text.len());
         let listed = text.match_indices([',', ';']).map(|it| it.0).find(|at| {
             let next = text[at + 1..].split_whitespace().next().unwrap_or_default();
-            let from = self.names.commands.partition_point(|it| *it < next);
+            let from = self.source.commands.partition_point(|it| *it < next);
             !next.is_empty()
-                && self.names.commands.get(from).is_some_and(|it| it.split(' ').next() == Some(next))
+                && self.source.commands.get(from).is_some_and(|it| it.split(' ').next() == Some(next))
         });
         let cut = &text[..quoted.min(listed.unwrap_or(text.len()))];
         // A mark right before the next command belongs to that one.
@@ -340,8 +340,8 @@ impl<'a> Scene<'a> {
     /// beginning of another command.
     fn find_command(&self, line: &str, command: &str) -> Option<(usize, usize)> {
         let longer: Vec<&str> = {
-            let from = self.names.commands.partition_point(|it| *it <= command);
-            self.names.commands[from..]
+            let from = self.source.commands.partition_point(|it| *it <= command);
+            self.source.commands[from..]
                 .iter()
                 .take_while(|it| it.starts_with(command))
                 .take(64)
@@ -374,7 +374,7 @@ impl<'a> Scene<'a> {
     }
 
     fn error(&self, signature: &str, resolved: Option<usize>, unknown: bool) -> Finding<'_> {
-        let mut kept = self.kept.errors.get(signature).is_some_and(|it| *it == resolved.is_some());
+        let mut kept = self.carried_over.errors.get(signature).is_some_and(|it| *it == resolved.is_some());
         let mut against = Vec::new();
         let needle = tokens(signature);
         let own: HashSet<String> = needle.iter().cloned().collect();
@@ -404,7 +404,7 @@ impl<'a> Scene<'a> {
     }
 
     fn plan(&self, item: &str) -> Finding<'_> {
-        let mut kept = self.kept.plan.contains(item);
+        let mut kept = self.carried_over.plan.contains(item);
         let mut against = Vec::new();
         let needle = content(item);
         let own: HashSet<String> = tokens(item).into_iter().collect();
@@ -482,7 +482,7 @@ fn behind_its_quotes(line: &str, from: usize, to: usize) -> &str {
 fn is_link(before: &str) -> bool {
     let open = before.matches('`').count() % 2 == 1;
     let chain = before.rsplit('`').next().unwrap_or_default();
-    open && !behind_its_scene(chain).trim().is_empty()
+    open && !without_setup(chain).trim().is_empty()
 }
 
 /// The sentence around `from..to` of a line.

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::index::{Index, Line, Origin};
 use super::phrases::squeezed;
-use super::survive::Scene;
+use super::survive::Lookup;
 use crate::probe::{Class, Fact, Probe};
 use crate::source::commands::is_cut;
 use crate::source::done;
@@ -20,12 +20,12 @@ use history::{History, Kind, Message};
 
 /// Statements of one kind, and how many of them are right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Told {
+pub struct StatementTally {
     pub told: usize,
     pub right: usize,
 }
 
-impl Told {
+impl StatementTally {
     /// Share that is right, if any was told.
     pub fn share(&self) -> Option<f64> {
         (self.told > 0).then(|| self.right as f64 / self.told as f64)
@@ -41,11 +41,11 @@ impl Told {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Truth {
     /// Steps told as open; wrong if the session's plan had them done at its end.
-    pub open: Told,
+    pub open: StatementTally,
     /// Commands told with how they ended, if their exit code was reported.
-    pub outcomes: Told,
+    pub outcomes: StatementTally,
     /// Lines under a heading for rules; right if they are the user's own words.
-    pub rules: Told,
+    pub rules: StatementTally,
     /// The lines that are not right.
     pub wrong: Vec<String>,
 }
@@ -56,13 +56,13 @@ pub fn truth(source: &History, compacted: &History) -> Truth {
     let evicted = History::new(source.messages()[..split].to_vec(), source.meta.clone());
     let all = probes(&evicted);
     let source = &*whole(source);
-    let scene = Scene::new(source, &all, &replacement, split);
+    let lookup = Lookup::new(source, &all, &replacement, split);
     let mut out = Truth::default();
-    open(source, &scene, &mut out);
+    open(source, &lookup, &mut out);
     for probe in &all {
-        outcome(probe, &scene, &mut out);
+        outcome(probe, &lookup, &mut out);
     }
-    rules(source, &scene.index, &mut out);
+    rules(source, &lookup.index, &mut out);
     out
 }
 
@@ -70,12 +70,12 @@ fn tells(line: &Line) -> bool {
     line.fresh && line.origin == Origin::Text && matches!(line.shape, Shape::Item | Shape::Prose)
 }
 
-fn open(source: &History, scene: &Scene<'_>, out: &mut Truth) {
+fn open(source: &History, lookup: &Lookup<'_>, out: &mut Truth) {
     /// Beginnings of lines that tell a step as open.
     const MARKS: [&str; 8] =
         ["open:", "doing:", "todo:", "pending:", "in progress:", "in_progress:", "[ ]", "[in_progress]"];
     let over: Vec<Vec<String>> = done::finished(source).iter().map(|it| content(it)).collect();
-    for line in scene.index.lines.iter().filter(|it| tells(it)) {
+    for line in lookup.index.lines.iter().filter(|it| tells(it)) {
         let lower = line.text.trim_start_matches(['-', '*', ' ']).to_lowercase();
         if !MARKS.iter().any(|it| lower.starts_with(it)) {
             continue;
@@ -91,14 +91,14 @@ fn open(source: &History, scene: &Scene<'_>, out: &mut Truth) {
     }
 }
 
-fn outcome(probe: &Probe, scene: &Scene<'_>, out: &mut Truth) {
+fn outcome(probe: &Probe, lookup: &Lookup<'_>, out: &mut Truth) {
     let Fact::Command { command, outcome } = &probe.fact else { return };
     // A cut key may be another command's, too.
     if probe.class != Class::Command || outcome.exit.is_none() || is_cut(command) {
         return;
     }
     // If there were several runs, each line may tell another one.
-    let told: Vec<_> = scene.endings_told(command).filter(|it| it.0.fresh && !it.0.of_user).collect();
+    let told: Vec<_> = lookup.endings_told(command).filter(|it| it.0.fresh && !it.0.of_user).collect();
     for (line, said) in &told {
         let right = said.ok == outcome.ok || told.iter().any(|it| it.1.ok == outcome.ok);
         out.outcomes.count(right);

@@ -20,7 +20,7 @@ pub(crate) fn command_key(command: &str) -> String {
 
 /// A command's first line that does something, up to a here-document, without setup (`cd a &&`) and filters.
 pub(crate) fn whole_command(command: &str) -> String {
-    let mut rest = behind_its_scene(command.trim());
+    let mut rest = without_setup(command.trim());
     let mut telling = rest.lines().filter(|it| !it.trim().is_empty() && !it.trim_start().starts_with('#'));
     let first = telling.clone().next().unwrap_or_default();
     rest = telling.find(|it| !assigns(it.trim())).unwrap_or(first);
@@ -89,7 +89,7 @@ impl Run {
 }
 
 /// A command without the `cd DIR &&`, `export A=b;` and `a="b";` in front of it.
-pub(crate) fn behind_its_scene(command: &str) -> &str {
+pub(crate) fn without_setup(command: &str) -> &str {
     // Nobody changes the directory more often, or by a longer path.
     const STEPS: usize = 64;
     const REACH: usize = 4_000;

@@ -18,57 +18,57 @@ use history::{Call, History, Kind, Output, Part, Role, Text};
 
 /// File, command, error and plan facts of a history.
 pub(crate) fn probes(source: &History) -> Vec<Probe> {
-    deeds(source).into_probes()
+    actions_of(source).into_probes()
 }
 
 /// Steps of the plan that are done at the end of a history.
 pub(crate) fn finished(source: &History) -> Vec<String> {
-    deeds(source).plan.finished()
+    actions_of(source).plan.finished()
 }
 
-fn deeds(source: &History) -> Deeds {
-    let mut deeds = Deeds {
+fn actions_of(source: &History) -> Actions {
+    let mut done = Actions {
         cwd: source.meta.cwd.as_deref().unwrap_or_default().to_string(),
-        silent: tools::reports_failures(source.meta.agent.as_deref()) == Some(false),
-        ..Deeds::default()
+        shell_hides_failures: tools::reports_failures(source.meta.agent.as_deref()) == Some(false),
+        ..Actions::default()
     };
     let mut calls: HashMap<&str, (&Call, Vec<Action>)> = HashMap::new();
     for (number, message) in source.messages().iter().enumerate() {
         if message.role == Role::User && message.kind == Kind::Said {
             for text in outside_transcripts(message.texts().map(Text::as_str)) {
-                deeds.reported(number, text);
+                done.reported(number, text);
             }
         }
         for part in &message.parts {
             match part {
                 Part::Text(text) if message.role == Role::Assistant => {
-                    deeds.plan.close_in_passing(text.as_str())
+                    done.plan.close_in_passing(text.as_str())
                 }
                 Part::Call(call) => {
                     calls.insert(&call.id, (call, tools::actions_in(call, source.shell_dir(message))));
                 }
                 Part::Output(output) => {
                     if let Some((call, actions)) = calls.remove(&*output.id) {
-                        deeds.answer(number, call, &actions, output);
+                        done.answer(number, call, &actions, output);
                     }
                 }
                 Part::Text(_) | Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => {}
             }
         }
     }
-    deeds.plan.read_checklist(source);
-    deeds
+    done.plan.read_checklist(source);
+    done
 }
 
 /// What an output tells about all file actions of its call.
-struct Seen {
+struct OutputSigns {
     failed: bool,
     overwrote: bool,
     /// Whether the tool says that the file is new.
     made: bool,
 }
 
-impl Seen {
+impl OutputSigns {
     fn of(actions: &[Action], output: &Output, silent: bool) -> Self {
         let text = output.text.as_str();
         let shell = actions.first().is_some_and(|it| it.meaning == Meaning::Run);
@@ -86,10 +86,10 @@ impl Seen {
 }
 
 #[derive(Default)]
-struct Deeds {
+struct Actions {
     cwd: String,
     /// Whether the agent's shell reports no failures.
-    silent: bool,
+    shell_hides_failures: bool,
     /// By path: what was done, in order, each with its message.
     files: BTreeMap<String, Vec<(usize, FileOp)>>,
     /// For files whose changes were undone: how many entries of `files` are older than that.
@@ -98,9 +98,9 @@ struct Deeds {
     listed: Listed,
     /// The file that SWE-agent's `edit` refers to.
     opened: Option<String>,
-    commands: BTreeMap<String, Ran>,
+    commands: BTreeMap<String, CommandRun>,
     /// By signature: where it last occurred, and whether it is gone.
-    errors: BTreeMap<String, Trouble>,
+    errors: BTreeMap<String, ErrorState>,
     /// Signatures of errors, by the whole command whose success shows them gone.
     by_command: HashMap<String, Vec<String>>,
     /// Recently failed commands.
@@ -113,14 +113,14 @@ struct Deeds {
 }
 
 /// The last run of a command.
-struct Ran {
+struct CommandRun {
     at: usize,
     outcome: Outcome,
     /// The whole commands with this key, each with whether it succeeded, the newest last.
     runs: Vec<(String, bool)>,
 }
 
-impl Ran {
+impl CommandRun {
     /// Whether different commands with this key ended differently, so that it tells no outcome.
     fn unclear(&self) -> bool {
         self.runs.last().is_some_and(|last| self.runs.iter().any(|it| it.0 != last.0 && it.1 != last.1))
@@ -135,17 +135,17 @@ struct Failing {
     since: usize,
 }
 
-struct Trouble {
+struct ErrorState {
     at: usize,
     resolved: Option<usize>,
     unknown: bool,
 }
 
-impl Deeds {
+impl Actions {
     fn answer(&mut self, number: usize, call: &Call, actions: &[Action], output: &Output) {
         let text = output.text.as_str();
         let refused = output.refusal.is_some();
-        let seen = Seen::of(actions, output, self.silent);
+        let seen = OutputSigns::of(actions, output, self.shell_hides_failures);
         for action in actions {
             match action.meaning {
                 Meaning::Run if !refused => {
@@ -171,7 +171,7 @@ impl Deeds {
         }
     }
 
-    fn touched(&mut self, number: usize, action: &Action, seen: &Seen) {
+    fn touched(&mut self, number: usize, action: &Action, seen: &OutputSigns) {
         if seen.failed {
             return;
         }
@@ -220,7 +220,7 @@ impl Deeds {
             return;
         }
         self.listed.read(command, output.text.as_str());
-        let Some(outcome) = outcome(output, command, self.silent) else { return };
+        let Some(outcome) = outcome(output, command, self.shell_hides_failures) else { return };
         if outcome.ok {
             self.restored(number, command);
         }
@@ -237,22 +237,22 @@ impl Deeds {
             let mut runs = self.commands.remove(&key).map_or_else(Vec::new, |it| it.runs);
             runs.retain(|it| it.0 != chain || it.1 != outcome.ok);
             runs.push((chain, outcome.ok));
-            self.commands.insert(key, Ran { at: number, outcome, runs });
+            self.commands.insert(key, CommandRun { at: number, outcome, runs });
         }
         let concludes =
             ["git commit", "git merge --continue", "git rebase --continue", "git cherry-pick --continue"];
         if outcome.ok && concludes.iter().any(|it| command.contains(it)) {
             // Git commits nothing while a conflict is unresolved.
             for signature in std::mem::take(&mut self.conflicts) {
-                if let Some(trouble) = self.errors.get_mut(&signature).filter(|it| it.resolved.is_none()) {
-                    trouble.resolved = Some(number);
+                if let Some(error) = self.errors.get_mut(&signature).filter(|it| it.resolved.is_none()) {
+                    error.resolved = Some(number);
                 }
             }
         }
         if outcome.ok {
             for signature in self.by_command.remove(&whole).unwrap_or_default() {
-                if let Some(trouble) = self.errors.get_mut(&signature) {
-                    trouble.resolved = Some(number);
+                if let Some(error) = self.errors.get_mut(&signature) {
+                    error.resolved = Some(number);
                 }
             }
         } else if let Some(signature) = signature(output.text.as_str()).filter(|it| !looks || says_error(it))
@@ -260,7 +260,7 @@ impl Deeds {
             if signature.starts_with("CONFLICT") {
                 self.conflicts.push(signature.clone());
             }
-            self.errors.insert(signature.clone(), Trouble { at: number, resolved: None, unknown: false });
+            self.errors.insert(signature.clone(), ErrorState { at: number, resolved: None, unknown: false });
             self.failing.push(Failing {
                 whole: whole.clone(),
                 runs: Run::all(command),
@@ -324,9 +324,9 @@ impl Deeds {
             let again = *since <= SOON && operands(failed).iter().any(|it| it.len() > 4 && now.contains(it));
             if ok
                 && (again || command.len() > failed.len() && command.contains(failed.as_str()))
-                && let Some(trouble) = self.errors.get_mut(signature)
+                && let Some(error) = self.errors.get_mut(signature)
             {
-                trouble.unknown |= trouble.resolved.is_none();
+                error.unknown |= error.resolved.is_none();
             }
         }
         let old = self.failing.len().saturating_sub(KNOWN);
@@ -341,9 +341,9 @@ impl Deeds {
             if failed != whole
                 && runs.iter().any(|it| now.iter().any(|run| run.covers(it)))
                 && !printed.contains(signature.as_str())
-                && let Some(trouble) = self.errors.get_mut(signature)
+                && let Some(error) = self.errors.get_mut(signature)
             {
-                trouble.unknown |= trouble.resolved.is_none();
+                error.unknown |= error.resolved.is_none();
             }
         }
     }
@@ -354,12 +354,12 @@ impl Deeds {
         let own = own_words(text);
         for (line, own) in text.lines().zip(own.lines()) {
             if own.trim().is_empty() && strength(line.trim()) >= 3 {
-                let trouble = Trouble { at: number, resolved: None, unknown: true };
+                let error = ErrorState { at: number, resolved: None, unknown: true };
                 let signature = normal(clip(line.trim(), 160));
                 if signature.starts_with("CONFLICT") {
                     self.conflicts.push(signature.clone());
                 }
-                self.errors.entry(signature).or_insert(trouble);
+                self.errors.entry(signature).or_insert(error);
                 return;
             }
         }
@@ -390,8 +390,8 @@ impl Deeds {
             let fact = Fact::Command { command, outcome: ran.outcome };
             out.push(Probe::new(Class::Command, ran.at, fact));
         }
-        for (signature, trouble) in self.errors {
-            let Trouble { at, resolved, unknown } = trouble;
+        for (signature, error) in self.errors {
+            let ErrorState { at, resolved, unknown } = error;
             out.push(Probe::new(Class::Error, at, Fact::Error { signature, resolved, unknown }));
         }
         out.extend(self.plan.into_probes());

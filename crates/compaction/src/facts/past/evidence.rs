@@ -16,7 +16,7 @@ enum Activity {
     Commit,
     Push,
     /// Opens a pull request.
-    Propose,
+    OpenPullRequest,
     Merge,
     Test,
     /// Formats, lints or checks types.
@@ -29,8 +29,8 @@ enum Activity {
 const STEP_WORDS: [(&str, Activity); 30] = [
     ("commit", Activity::Commit),
     ("push", Activity::Push),
-    ("pr", Activity::Propose),
-    ("pull", Activity::Propose),
+    ("pr", Activity::OpenPullRequest),
+    ("pull", Activity::OpenPullRequest),
     ("merge", Activity::Merge),
     ("squash", Activity::Merge),
     ("test", Activity::Test),
@@ -172,31 +172,31 @@ impl<'a> Evidence<'a> {
         if STARTS_WITH_CHANGE.is_match(step) {
             return self.committed(step, message);
         }
-        let made = STARTS_WITH_CREATE.is_match(step);
-        if !made && !STARTS_WITH_DELETE.is_match(step) {
+        let creates = STARTS_WITH_CREATE.is_match(step);
+        if !creates && !STARTS_WITH_DELETE.is_match(step) {
             return false;
         }
         self.all_files(step, message, |_, op| match op {
-            FileOp::Created | FileOp::CreatedThenEdited | FileOp::Written => made,
-            FileOp::Deleted => !made,
+            FileOp::Created | FileOp::CreatedThenEdited | FileOp::Written => creates,
+            FileOp::Deleted => !creates,
             _ => false,
         })
     }
 
     /// Whether the files that a step of an earlier summary names were changed after it and a check then
     /// passed, or all that the step lists was created: "Write suites (parser, lexer)".
-    pub(in crate::facts) fn overtakes(&self, step: &str, message: usize) -> bool {
-        let makes = STARTS_WITH_CREATE.is_match(step);
-        if !makes && (!STARTS_WITH_CHANGE.is_match(step) || step.contains("failing")) {
+    pub(in crate::facts) fn shows_worked_on(&self, step: &str, message: usize) -> bool {
+        let creates = STARTS_WITH_CREATE.is_match(step);
+        if !creates && (!STARTS_WITH_CHANGE.is_match(step) || step.contains("failing")) {
             return false;
         }
         let changed = self.last_change(step, message);
         changed.zip(self.last_check()).is_some_and(|(changed, check)| changed < check)
-            || makes && self.made_all_listed(step, message)
+            || creates && self.created_all_listed(step, message)
     }
 
     /// Whether each thing that a step lists in parentheses has the name of a file that was made after `message`.
-    fn made_all_listed(&self, step: &str, message: usize) -> bool {
+    fn created_all_listed(&self, step: &str, message: usize) -> bool {
         /// A shorter file name is the prefix of too many words.
         const SHORTEST: usize = 4;
         let plain =
@@ -284,9 +284,9 @@ fn activities_of(command: &str) -> Vec<Activity> {
             ["git", "merge" | "rebase", ..] => out.push(Activity::Merge),
             // A pull request that is merged was opened before.
             ["gh", "pr", "merge", ..] | ["glab", "mr", "merge", ..] => {
-                out.extend([Activity::Propose, Activity::Merge])
+                out.extend([Activity::OpenPullRequest, Activity::Merge])
             }
-            ["gh", "pr", "create", ..] | ["glab", "mr", "create", ..] => out.push(Activity::Propose),
+            ["gh", "pr", "create", ..] | ["glab", "mr", "create", ..] => out.push(Activity::OpenPullRequest),
             ["git" | "gh" | "glab", ..] => {}
             _ => {
                 let parts = words.iter().take(5).map(|it| file_name(it)).flat_map(|it| it.split(':'));

@@ -6,9 +6,9 @@ mod files;
 pub(in crate::facts) mod headings;
 pub(in crate::facts) mod overtaken;
 pub(in crate::facts) mod step_index;
-pub(in crate::facts) mod present;
+pub(in crate::facts) mod temporary;
 mod progress;
-pub(in crate::facts) mod retold;
+pub(in crate::facts) mod repeated;
 pub(in crate::facts) mod superseded;
 
 use crate::facts::mode;
@@ -62,16 +62,16 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
                 topic: None,
                 level: None,
                 last_number: Some(0),
-                rules: false,
+                in_rule_list: false,
                 has_section: false,
-                answered: None,
+                answered_ref: None,
                 in_analysis: false,
                 indent: 0,
                 label: None,
-                background: false,
+                low_priority_section: false,
                 tagged: None,
                 under_heading: false,
-                behind: Vec::new(),
+                deferred: Vec::new(),
                 facts,
             }
             .text(text);
@@ -87,18 +87,18 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
 /// Drops the facts of an older summary that comes after the newer one made from it, except rules that only
 /// the older has. OpenCode keeps the messages since the summary before the last.
 fn drop_of_older(history: &History, facts: &mut Vec<Fact>) {
-    let made = |number: usize| history.messages()[number].at;
+    let made_at = |number: usize| history.messages()[number].at;
     let mut numbers: Vec<usize> = facts.iter().map(|it| it.message).collect();
     numbers.sort_unstable();
     numbers.dedup();
     let newer = |number: usize| {
         let before = numbers.iter().take_while(|it| **it < number);
-        before.copied().find(|it| made(*it).zip(made(number)).is_some_and(|(before, own)| before > own))
+        before.copied().find(|it| made_at(*it).zip(made_at(number)).is_some_and(|(before, own)| before > own))
     };
     for (older, newer) in numbers.iter().filter_map(|it| Some((*it, newer(*it)?))) {
         let rule = |it: &Fact| matches!(it.topic, Topic::Constraints | Topic::Directives | Topic::Decisions);
-        let told = facts.iter().filter(|it| it.message == newer && rule(it));
-        let told = StepIndex::of(told.map(|it| it.text.as_str()));
+        let newer_rules = facts.iter().filter(|it| it.message == newer && rule(it));
+        let told = StepIndex::of(newer_rules.map(|it| it.text.as_str()));
         facts.retain(|it| it.message != older || rule(it) && !told.contains_similar(&it.text));
     }
 }
@@ -153,11 +153,11 @@ struct SummaryReader<'a> {
     /// items.
     last_number: Option<usize>,
     /// The current section is a list of rules.
-    rules: bool,
+    in_rule_list: bool,
     has_section: bool,
     /// The reference (`[#12]`) of the last request marked as answered; older summaries mark only its first
     /// line.
-    answered: Option<String>,
+    answered_ref: Option<String>,
     /// The current section is an analysis, which the summary after it repeats.
     in_analysis: bool,
     /// Indentation of the last step, if it has a bullet: deeper lines belong to it.
@@ -169,9 +169,9 @@ struct SummaryReader<'a> {
     /// Within pi's `<read-files>` or `<modified-files>`, where each line is a path.
     tagged: Option<FileOp>,
     /// The current section lists technologies, the first to go if space is short.
-    background: bool,
+    low_priority_section: bool,
     /// Findings of such sections, which are put after all other facts.
-    behind: Vec<Fact>,
+    deferred: Vec<Fact>,
     facts: &'a mut Vec<Fact>,
 }
 
@@ -208,7 +208,7 @@ impl SummaryReader<'_> {
                 self.line(line);
             }
         }
-        self.facts.append(&mut self.behind);
+        self.facts.append(&mut self.deferred);
     }
 
     fn line(&mut self, line: &str) {
@@ -314,7 +314,8 @@ impl SummaryReader<'_> {
         let Some((word, topic)) = heading.section else {
             // An unknown heading ends the section, unless it is a subheading.
             if self.level.is_some_and(|it| heading.level <= it) {
-                (self.topic, self.rules, self.background) = (Some(Topic::Findings), false, false);
+                (self.topic, self.in_rule_list, self.low_priority_section) =
+                    (Some(Topic::Findings), false, false);
             }
             return;
         };
@@ -325,10 +326,10 @@ impl SummaryReader<'_> {
             "modified-files" => Some(FileOp::Edited),
             _ => None,
         };
-        self.rules = ["constraint", "preference"].iter().any(|it| heading.title.starts_with(it));
+        self.in_rule_list = ["constraint", "preference"].iter().any(|it| heading.title.starts_with(it));
         self.has_section = true;
         self.in_analysis = word == "analysis";
-        self.background = word == "concept";
+        self.low_priority_section = word == "concept";
         if let Some(rest) = heading.rest {
             self.body(topic, rest);
         }
@@ -384,8 +385,8 @@ impl SummaryReader<'_> {
         let text = if topic == Topic::Findings { without_announcement(text.trim()) } else { text.trim() };
         if !text.is_empty() {
             let fact = self.earlier.fact(topic, text, detail);
-            let behind = self.background && topic == Topic::Findings;
-            if behind { self.behind.push(fact) } else { self.facts.push(fact) }
+            let behind = self.low_priority_section && topic == Topic::Findings;
+            if behind { self.deferred.push(fact) } else { self.facts.push(fact) }
         }
     }
 
@@ -426,9 +427,9 @@ impl SummaryReader<'_> {
         let goal = at.or(below).filter(|_| requests);
         let refs = REFS.find(body).map(|it| it.as_str().to_owned());
         if goal.is_some() {
-            self.answered.clone_from(&refs);
+            self.answered_ref.clone_from(&refs);
         }
-        let answered = goal.is_some() || requests && refs.is_some() && refs == self.answered;
+        let answered = goal.is_some() || requests && refs.is_some() && refs == self.answered_ref;
         let body = REFS.replace_all(goal.unwrap_or(body), "").into_owned();
         let body = body.trim();
         let lower = body.to_lowercase();
@@ -525,7 +526,7 @@ impl SummaryReader<'_> {
         } else {
             let text = clip(body, 1_200).0;
             // Other agents' summaries list further context among the rules.
-            let rules = self.rules && !STATEMENT.is_match(text)
+            let rules = self.in_rule_list && !STATEMENT.is_match(text)
                 || topic != Topic::Constraints
                 || orders::polarity(text).is_some()
                 || text.to_lowercase().contains("user");
@@ -553,7 +554,7 @@ impl SummaryReader<'_> {
             if lower.contains("(partial") || lower.contains(" partially ") {
                 topic = Topic::Active;
             }
-            text = present::PENDING_NOTE.replace_all(&text, "").into_owned();
+            text = temporary::PENDING_NOTE.replace_all(&text, "").into_owned();
         }
         self.push(topic, &text, Detail::None);
     }

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use super::evidence::Evidence;
-use super::present::{is_report, last_work, remove_sentences, says_remaining, states_the_moment};
 use super::step_index::MAX_CANDIDATES;
+use super::temporary::{is_report, last_work, remove_sentences, says_remaining, states_the_moment};
 use crate::facts::talk::report::{speaks, text_of_model};
 use crate::facts::talk::{self, is_question};
 use crate::facts::text::ascii_first::AsciiFirstRegex;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::evidence::{Evidence, FILE, only_runs};
-use super::present::says_remaining;
+use super::temporary::says_remaining;
 use crate::facts::talk::is_trivial;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
@@ -57,13 +57,13 @@ pub(super) struct Progress<'h> {
     /// By file name, the last message that says it is done.
     done: HashMap<&'h str, usize>,
     /// Message of each "all edits are done", and the words that limit it; without words, all edits are meant.
-    all: Vec<(usize, Vec<String>)>,
+    edits_done: Vec<(usize, Vec<String>)>,
     /// Reports that say that the whole plan is done.
-    whole: Vec<usize>,
+    plan_done: Vec<usize>,
     /// By message of a summary, the report that ends the work resumed from it and says that all is done.
     resumed: HashMap<usize, usize>,
     /// The files that the model announced to work on next, in order.
-    turned: Vec<(usize, Vec<&'h str>)>,
+    moved_on: Vec<(usize, Vec<&'h str>)>,
 }
 
 fn file_names(text: &str) -> Vec<&str> {
@@ -75,10 +75,10 @@ impl<'h> Progress<'h> {
         let messages = history.messages();
         let mut out = Self {
             done: HashMap::new(),
-            all: Vec::new(),
-            whole: Vec::new(),
+            edits_done: Vec::new(),
+            plan_done: Vec::new(),
             resumed: resumed(messages),
-            turned: Vec::new(),
+            moved_on: Vec::new(),
         };
         let said = |it: &Message| it.role == Role::Assistant && it.kind == Kind::Said;
         for (number, message) in messages.iter().enumerate().filter(|it| said(it.1)) {
@@ -91,11 +91,11 @@ impl<'h> Progress<'h> {
                     let words = of.as_str().to_lowercase();
                     let words =
                         words.split([' ', '/']).filter(|it| !it.is_empty() && !NOT_A_LIMIT.contains(it));
-                    out.all.push((number, words.map(str::to_owned).collect()));
+                    out.edits_done.push((number, words.map(str::to_owned).collect()));
                 } else if ends && ALL_STEPS_DONE.is_match(sentence) {
-                    out.whole.push(number);
+                    out.plan_done.push(number);
                 } else if TURNS_TO.is_match(sentence) {
-                    out.turned.push((number, file_names(sentence)));
+                    out.moved_on.push((number, file_names(sentence)));
                 }
             }
         }
@@ -105,7 +105,8 @@ impl<'h> Progress<'h> {
     /// The message in which a step that changes files was finished. `steps`: the paths in open steps, by file name.
     fn closed_at(&self, step: &Fact, evidence: &Evidence, steps: &HashMap<&str, Vec<&str>>) -> Option<usize> {
         // A step that was set after the report belongs to a later list.
-        if let Some(report) = self.whole.iter().find(|it| **it > step.message && step.voice() == Voice::Model)
+        if let Some(report) =
+            self.plan_done.iter().find(|it| **it > step.message && step.voice() == Voice::Model)
         {
             return Some(*report);
         }
@@ -131,10 +132,10 @@ impl<'h> Progress<'h> {
         let turns = |it: &&(usize, Vec<&str>)| {
             it.0 > changed && !it.1.is_empty() && it.1.iter().all(|it| !files.contains(it))
         };
-        let all = self.all.iter().find(|it| it.0 > changed && meant(&it.1)).map(|it| it.0);
+        let all = self.edits_done.iter().find(|it| it.0 > changed && meant(&it.1)).map(|it| it.0);
         // A step in an earlier summary asks for more than an edit to its file.
         let only = step.voice() == Voice::Model && steps[files[0]].len() == 1 && files.len() == 1;
-        let turned = self.turned.iter().find(turns).filter(|_| only).map(|it| it.0);
+        let turned = self.moved_on.iter().find(turns).filter(|_| only).map(|it| it.0);
         all.into_iter().chain(turned).min()
     }
 }

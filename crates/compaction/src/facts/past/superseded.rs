@@ -4,9 +4,9 @@
 use std::collections::{HashMap, HashSet};
 
 use super::evidence::Evidence;
-use super::present::{self, is_report, says_remaining};
 use super::progress;
 use super::step_index::MAX_CANDIDATES;
+use super::temporary::{self, is_report, says_remaining};
 use crate::facts::plan::TaskUpdate;
 use crate::facts::talk::orders::{for_one_request, polarity};
 use crate::facts::talk::report::{delivers, speaks, statements, text_of_model};
@@ -17,7 +17,7 @@ use crate::facts::talk::{
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::{clip, sentences};
-use crate::facts::voice::{bare_command, is_asked};
+use crate::facts::voice::{argless_command, is_asked};
 use crate::facts::work::command::ParsedCommand;
 use crate::facts::{Detail, Fact, Polarity, Topic, Voice};
 use history::{History, Kind, Message, Role, Text};
@@ -77,21 +77,21 @@ fn verb(text: &str) -> String {
 /// Updates or drops what earlier summaries state as current. `changed`: updates of tasks older than the
 /// history.
 pub(in crate::facts) fn drop_superseded(history: &History, changed: &[TaskUpdate], facts: &mut Vec<Fact>) {
-    let past = outdated_summaries(history);
+    let outdated = outdated_summaries(history);
     // The last request at that time is an earlier one now.
-    for fact in facts.iter_mut().filter(|it| it.topic == Topic::Last && past.contains(&it.message)) {
+    for fact in facts.iter_mut().filter(|it| it.topic == Topic::Last && outdated.contains(&it.message)) {
         fact.topic = Topic::UserMessages;
     }
     if !facts.iter().any(|it| it.voice() == Voice::Summary) {
         return;
     }
-    let mut over = apply_task_updates(changed, facts);
+    let mut closed = apply_task_updates(changed, facts);
     let done = facts.iter().filter(|it| it.topic == Topic::Done && it.voice() == Voice::Model);
-    over.extend(done.map(|it| ClosedTask::of(&it.text, it.message)));
+    closed.extend(done.map(|it| ClosedTask::of(&it.text, it.message)));
     // In ascending order: of the tasks that share a name, the last ones are compared.
-    over.sort_by_key(|it| it.message);
+    closed.sort_by_key(|it| it.message);
     let mut by_name: HashMap<&str, Vec<&ClosedTask>> = HashMap::new();
-    for task in &over {
+    for task in &closed {
         task.names.iter().for_each(|it| by_name.entry(it).or_default().push(task));
     }
     facts.retain(|fact| !is_superseded(fact, &by_name));
@@ -114,38 +114,38 @@ pub(in crate::facts) fn drop_superseded(history: &History, changed: &[TaskUpdate
         let step = if only { stems(step) } else { HashSet::new() };
         step.is_empty() || !step.iter().all(|it| runs.get(it).is_some_and(|it| *it > fact.message))
     });
-    let since = present::last_work(history, facts).max(present::last_statement(history));
+    let since = temporary::last_work(history, facts).max(temporary::last_statement(history));
     let stated = |it: &Fact| it.topic == Topic::Current && it.voice() == Voice::Summary;
-    let over = |it: &Fact| stated(it) && (it.message < since || past.contains(&it.message));
+    let is_outdated = |it: &Fact| stated(it) && (it.message < since || outdated.contains(&it.message));
     // Rules do not become outdated with the turn, unless they say what was to be done in it.
-    for fact in facts.iter_mut().filter(|it| over(it)) {
+    for fact in facts.iter_mut().filter(|it| is_outdated(it)) {
         let holds = match polarity(&fact.text) {
             None => false,
             Some(Polarity::Forbid) => true,
-            Some(Polarity::Require | Polarity::Prefer) => !past.contains(&fact.message),
+            Some(Polarity::Require | Polarity::Prefer) => !outdated.contains(&fact.message),
         };
         if holds {
             fact.topic = Topic::Findings;
         }
     }
-    let current = |it: &mut Fact| over(it);
-    let mut stood: Vec<Fact> = facts.extract_if(.., current).collect();
+    let current = |it: &mut Fact| is_outdated(it);
+    let mut old_state: Vec<Fact> = facts.extract_if(.., current).collect();
     // The old state of the work is dropped; findings in it are kept.
-    for fact in &mut stood {
+    for fact in &mut old_state {
         fact.topic = Topic::Findings;
         fact.text.reword(|it| {
             let found = |it: &&str| CUES.found.is_in(&Lowercased::of(it)) && !says_remaining(it);
             sentences(it).into_iter().filter(found).collect::<Vec<_>>().join(" ")
         });
     }
-    stood.retain(|it| !it.text.is_empty());
+    old_state.retain(|it| !it.text.is_empty());
     // In front: the sort by message is stable, so they stay before the other facts of their summary.
-    facts.splice(0..0, stood);
+    facts.splice(0..0, old_state);
 }
 
 /// Applies status changes to the numbered steps of summaries. Returns the steps that were finished or cancelled.
 fn apply_task_updates(changed: &[TaskUpdate], facts: &mut Vec<Fact>) -> Vec<ClosedTask> {
-    let mut over = Vec::new();
+    let mut closed = Vec::new();
     let last: HashMap<&str, &TaskUpdate> = changed.iter().map(|it| (it.id.as_str(), it)).collect();
     facts.retain_mut(|fact| {
         if !is_open_in_summary(fact) {
@@ -161,7 +161,8 @@ fn apply_task_updates(changed: &[TaskUpdate], facts: &mut Vec<Fact>) -> Vec<Clos
             return true;
         };
         if now.topic != Some(Topic::Open) {
-            over.extend((now.topic != Some(Topic::Active)).then(|| ClosedTask::of(&fact.text, now.message)));
+            closed
+                .extend((now.topic != Some(Topic::Active)).then(|| ClosedTask::of(&fact.text, now.message)));
             fact.message = now.message;
         }
         if now.topic == Some(Topic::Done) {
@@ -170,7 +171,7 @@ fn apply_task_updates(changed: &[TaskUpdate], facts: &mut Vec<Fact>) -> Vec<Clos
         fact.topic = now.topic.unwrap_or(fact.topic);
         now.topic.is_some()
     });
-    over
+    closed
 }
 
 fn task_numbers(step: &str) -> Vec<&str> {
@@ -197,7 +198,7 @@ fn without_status(step: &str) -> String {
 
 /// Drops steps of earlier summaries that the model offered to take and the user declined: "Shall I commit?" "No".
 pub(in crate::facts) fn drop_refused_steps(facts: &mut Vec<Fact>) {
-    let no = |fact: &Fact| match &fact.detail {
+    let refusal = |fact: &Fact| match &fact.detail {
         // "Not yet" is not a refusal.
         Detail::Choice { asked: Some(asked), refused: true, .. } if !POSTPONES.is_match(&fact.text) => {
             let found = OFFER.captures(asked)?;
@@ -208,7 +209,7 @@ pub(in crate::facts) fn drop_refused_steps(facts: &mut Vec<Fact>) {
     };
     // By verb: the last refusal for each object, and the last one without an object.
     let mut refused: HashMap<String, (HashMap<String, usize>, Option<usize>)> = HashMap::new();
-    for (message, verb, object) in facts.iter().filter_map(no) {
+    for (message, verb, object) in facts.iter().filter_map(refusal) {
         let (objects, bare) = refused.entry(verb).or_default();
         if object.is_empty() {
             *bare = Some(message).max(*bare);
@@ -242,27 +243,27 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
     // "All requested work appears complete" is not an open step.
     let nothing_left =
         |it: &Fact| it.voice() == Voice::Summary && CUES.finished.is_in(&Lowercased::of(&it.text));
-    let over: Vec<bool> = facts
+    let done_steps: Vec<bool> = facts
         .iter()
         .map(|it| {
-            let overtaken = || it.voice() == Voice::Summary && evidence.overtakes(&it.text, it.message);
+            let overtaken = || it.voice() == Voice::Summary && evidence.shows_worked_on(&it.text, it.message);
             let done = || evidence.shows_done(&it.text, it.message) || overtaken();
             step(it) && (nothing_left(it) || done())
         })
         .collect();
-    let mut over = over.into_iter();
-    facts.retain(|_| !over.next().unwrap_or(false));
+    let mut done_steps = done_steps.into_iter();
+    facts.retain(|_| !done_steps.next().unwrap_or(false));
     let answers = answers(history);
     facts.retain(|it| {
-        !(step(it) && it.voice() != Voice::Summary && is_left_behind(history, &answers, it.message))
+        !(step(it) && it.voice() != Voice::Summary && is_abandoned(history, &answers, it.message))
     });
     // If the last turn ends as done, a list that it did not touch may be done, too.
     let ended = history.last_prompt().filter(|_| progress::ends_as_done(history));
     let left = last_report(history.messages(), |_| false).max(ended);
     let went_on = last_turning_point(history);
     for fact in facts.iter_mut().filter(|it| step(it)) {
-        let over = if fact.voice() == Voice::Summary { went_on } else { left };
-        if over.is_some_and(|it| it > fact.message) {
+        let settled_at = if fact.voice() == Voice::Summary { went_on } else { left };
+        if settled_at.is_some_and(|it| it > fact.message) {
             fact.topic = Topic::Unconfirmed;
         }
     }
@@ -270,7 +271,7 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
 
 /// Whether a step was planned in a turn that ended with a report which leaves nothing open, and other requests were
 /// answered since: nobody speaks of it any more.
-fn is_left_behind(history: &History, answers: &[AnsweredRequest], planned: usize) -> bool {
+fn is_abandoned(history: &History, answers: &[AnsweredRequest], planned: usize) -> bool {
     /// Minimum requests answered since.
     const SINCE: usize = 2;
     let turn = answers.iter().find(|it| (it.request..it.reply).contains(&planned));
@@ -286,7 +287,7 @@ fn leaves_open(text: &str) -> bool {
 }
 
 fn is_request(message: &Message) -> bool {
-    bare_command(message).is_some() || message.is_prompt() && !is_trivial(&message.plain())
+    argless_command(message).is_some() || message.is_prompt() && !is_trivial(&message.plain())
 }
 
 /// Whether a prompt is the text of a skill that the client put in the place of its slash command.
@@ -303,8 +304,8 @@ pub(in crate::facts) fn drop_expired_rules(history: &History, facts: &mut Vec<Fa
     let rule = |it: &Fact| matches!(it.topic, Topic::Constraints | Topic::Directives);
     let messages = history.messages();
     let of_skill = |it: &Fact| messages.get(it.message).is_some_and(is_skill_text);
-    let over = |it: &Fact| for_one_request(&it.text) || of_skill(it);
-    facts.retain(|it| !(rule(it) && it.voice() == Voice::User && it.message < newest && over(it)));
+    let has_expired = |it: &Fact| for_one_request(&it.text) || of_skill(it);
+    facts.retain(|it| !(rule(it) && it.voice() == Voice::User && it.message < newest && has_expired(it)));
 }
 
 /// Maximum bytes of a question that is no task of its own.
@@ -466,8 +467,11 @@ pub fn answers(history: &History) -> Vec<AnsweredRequest> {
             if let Some(answer) = said.take().filter(answers) {
                 // A reply that asks back has done nothing yet, but may have answered a question.
                 let open = asks_back(&text_of_model(&messages[answer]));
-                let over = |it: &mut AnsweredRequest| !open || is_question(&messages[it.request].plain());
-                out.extend(asked.extract_if(.., over).map(|it| AnsweredRequest { reply: answer, ..it }));
+                let is_answered =
+                    |it: &mut AnsweredRequest| !open || is_question(&messages[it.request].plain());
+                out.extend(
+                    asked.extract_if(.., is_answered).map(|it| AnsweredRequest { reply: answer, ..it }),
+                );
             } else if silent {
                 asked.iter_mut().for_each(|it| it.passed_over = true);
             }
@@ -536,24 +540,26 @@ fn stems(text: &str) -> HashSet<String> {
 }
 
 /// Whether `fact` is open in an earlier summary and concerns a task that was finished or cancelled.
-fn is_superseded(fact: &Fact, over: &HashMap<&str, Vec<&ClosedTask>>) -> bool {
-    if fact.voice() != Voice::Summary || over.is_empty() || polarity(&fact.text).is_some() {
+fn is_superseded(fact: &Fact, closed: &HashMap<&str, Vec<&ClosedTask>>) -> bool {
+    if fact.voice() != Voice::Summary || closed.is_empty() || polarity(&fact.text).is_some() {
         return false;
     }
-    let told = match fact.topic {
+    let states_open = match fact.topic {
         Topic::Open | Topic::Active | Topic::Unconfirmed | Topic::Current => true,
         Topic::Findings => says_remaining(&fact.text),
         _ => false,
     };
-    if !told {
+    if !states_open {
         return false;
     }
     let own = code_names(&fact.text);
     // Two steps may concern the same files and differ in their verb.
     let step = is_open_in_summary(fact);
     let verb = verb(&fact.text);
-    let near =
-        own.iter().filter_map(|it| over.get(it.as_str())).flat_map(|it| it.iter().rev().take(MAX_CANDIDATES));
+    let near = own
+        .iter()
+        .filter_map(|it| closed.get(it.as_str()))
+        .flat_map(|it| it.iter().rev().take(MAX_CANDIDATES));
     near.filter(|it| it.message > fact.message && (!step || it.verb == verb)).any(|it| {
         let shared = own.intersection(&it.names).count();
         shared >= 2 && shared * 2 >= own.len()

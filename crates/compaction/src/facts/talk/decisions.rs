@@ -1,11 +1,11 @@
 //! Questions of the model, and what the user's replies decide.
 
-use super::is_choice;
+use super::is_very_short;
 use super::orders::{QUESTION_START, polarity};
 use super::report::text_of_model;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
-use crate::facts::text::stretches::{Stretch, stretches};
+use crate::facts::text::regions::{Region, regions};
 use crate::facts::text::{clip, clip_end, flat, sentences, without_bold, without_markers};
 use crate::facts::voice::{Prompt, Quote};
 use crate::facts::{Detail, Fact, Topic};
@@ -118,7 +118,7 @@ pub(super) fn read_decisions(
     let before = before.map(text_of_model).unwrap_or_default();
     let lower = Lowercased::of(whole);
     // A bare yes or no answers an offer even if prose follows the offer.
-    let bare = is_choice(whole) && (CUES.approve.is_in(&lower) || CUES.refuse.is_in(&lower));
+    let bare = is_very_short(whole) && (CUES.approve.is_in(&lower) || CUES.refuse.is_in(&lower));
     let offers = |it: &&str| OFFER.is_match(it) && is_question(it);
     let offer = || sentences(clip_end(&before, 4_000)).into_iter().rfind(offers);
     let asked = last_question(&before).or_else(|| offer().filter(|_| bare));
@@ -154,8 +154,8 @@ pub(super) fn read_decisions(
         push(said.clone(), asked, means, CUES.refuse.is_in(&lower) && !approved, facts);
         return;
     }
-    let stretches = prompt.parts().iter().flat_map(|it| stretches(it));
-    let typed = stretches.filter(|it| it.0 == Stretch::Typed).flat_map(|it| sentences(it.1));
+    let regions = prompt.parts().iter().flat_map(|it| regions(it));
+    let typed = regions.filter(|it| it.0 == Region::Typed).flat_map(|it| sentences(it.1));
     for sentence in typed {
         // Rules are read elsewhere, and instructions of a harness decide nothing.
         let other = sentence.chars().count() > 320
@@ -256,7 +256,7 @@ pub(in crate::facts) fn leaves_question(text: &str) -> bool {
 /// Whether a prompt only names one of the options that the model's message before it offers: `A`, `option 2`.
 pub(in crate::facts) fn chooses_option(prompt: &Message, before: &Message) -> bool {
     let Some(prompt) = Prompt::of(prompt) else { return false };
-    is_choice(&prompt.whole())
+    is_very_short(&prompt.whole())
         && CHOSEN_OPTION.is_match(&prompt.whole())
         && OFFERED_OPTION.find_iter(&text_of_model(before)).nth(1).is_some()
 }

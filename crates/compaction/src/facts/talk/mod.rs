@@ -48,12 +48,12 @@ static IMAGE: AsciiFirstRegex = AsciiFirstRegex::new(r"\[Image(?: #\d+)?\]");
 pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
     let mut facts = Vec::new();
     let messages = history.messages();
-    let mut said: Option<usize> = None;
+    let mut last_model_message: Option<usize> = None;
     // The model's last message, until the user answers it: a question is answered once.
-    let mut fresh: Option<usize> = None;
+    let mut unanswered: Option<usize> = None;
     // Index of the first fact from that message, until its conclusion is read.
-    let mut since: Option<usize> = None;
-    let mut last: Option<usize> = None;
+    let mut first_fact_of_message: Option<usize> = None;
+    let mut last_request: Option<usize> = None;
     let mut started = goal;
     for (number, message) in messages.iter().enumerate() {
         // A history may begin in the middle of the work.
@@ -62,15 +62,15 @@ pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
             (Role::User, Kind::Said | Kind::Context) => {
                 let Some(prompt) = Prompt::of(message) else { continue };
                 let parts = prompt.parts();
-                let whole = parts.join("\n");
-                let bare = prompt.is_bare_command();
-                let trivial = !bare && is_trivial(&whole);
-                for part in parts.iter().filter(|it| bare || !is_empty_prompt(it)) {
+                let prompt_text = parts.join("\n");
+                let no_arguments = prompt.is_argless_command();
+                let trivial = !no_arguments && is_trivial(&prompt_text);
+                for part in parts.iter().filter(|it| no_arguments || !is_empty_prompt(it)) {
                     facts.extend(prompt_fact(Topic::UserMessages, number, &prompt, part));
                 }
                 for part in prompt.requests() {
                     // Clients join consecutive prompts into one message, so each part is checked separately.
-                    if bare || !is_trivial(part) {
+                    if no_arguments || !is_trivial(part) {
                         facts.extend(prompt_fact(Topic::Requests, number, &prompt, part));
                         if !goal {
                             facts.extend(prompt_fact(Topic::Goal, number, &prompt, part));
@@ -78,51 +78,53 @@ pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
                     }
                 }
                 goal |= !trivial;
-                if let Some(start) = since.take()
-                    && let Some(said) = said
+                if let Some(start) = first_fact_of_message.take()
+                    && let Some(said) = last_model_message
                 {
-                    if supersedes_proposal(&whole) {
+                    if supersedes_proposal(&prompt_text) {
                         withdraw_findings(said, start, &mut facts);
                     } else {
-                        let refused =
-                            CUES.refuse.is_in(&Lowercased::of(sentences(&whole).first().unwrap_or(&"")));
+                        let refused = CUES
+                            .refuse
+                            .is_in(&Lowercased::of(sentences(&prompt_text).first().unwrap_or(&"")));
                         read_conclusion(said, &text_of_model(&messages[said]), refused, start, &mut facts);
                     }
-                    facts.extend(referred_items(said, &text_of_model(&messages[said]), &whole));
+                    facts.extend(referred_items(said, &text_of_model(&messages[said]), &prompt_text));
                 }
                 read_rules(number, &prompt, &mut facts);
                 // The prompt that starts the work answers nothing.
-                let asked = fresh.take().filter(|_| started).map(|it| &messages[it]);
-                let chosen = is_choice(&whole) && asked.is_some_and(|it| answers_question(message, it));
-                read_decisions(number, &prompt, asked, said.is_some(), &mut facts);
+                let asked = unanswered.take().filter(|_| started).map(|it| &messages[it]);
+                let chosen =
+                    is_very_short(&prompt_text) && asked.is_some_and(|it| answers_question(message, it));
+                read_decisions(number, &prompt, asked, last_model_message.is_some(), &mut facts);
                 if started {
-                    read_objection(number, &whole, &messages[..number], &mut facts);
+                    read_objection(number, &prompt_text, &messages[..number], &mut facts);
                 }
                 started |= !trivial;
-                if !trivial && !chosen || last.is_none() {
-                    last = Some(number);
+                if !trivial && !chosen || last_request.is_none() {
+                    last_request = Some(number);
                 }
             }
             (Role::Assistant, Kind::Said) if speaks(message) => {
-                if let (Some(start), Some(before)) = (since.take(), said)
+                if let (Some(start), Some(before)) = (first_fact_of_message.take(), last_model_message)
                     && delivers(&messages[before])
                 {
                     read_conclusion(before, &text_of_model(&messages[before]), false, start, &mut facts);
                 }
-                (said, fresh) = (Some(number), Some(number));
-                since = Some(facts.len());
+                (last_model_message, unanswered) = (Some(number), Some(number));
+                first_fact_of_message = Some(facts.len());
                 read_statements(number, &text_of_model(message), &mut facts);
             }
             (Role::User | Role::Assistant | Role::System | Role::Tool, _) => {}
         }
     }
     facts.extend(delegated::read(history));
-    read_end(history, last, said, &mut facts);
+    read_end(history, last_request, last_model_message, &mut facts);
     facts
 }
 
 /// Whether a prompt is so short that only the question before it makes it a request: `local`, `A and B`.
-fn is_choice(prompt: &str) -> bool {
+fn is_very_short(prompt: &str) -> bool {
     /// Maximum words.
     const WORDS: usize = 3;
     prompt.split_whitespace().count() <= WORDS

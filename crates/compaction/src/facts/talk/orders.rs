@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::statements;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
-use crate::facts::text::stretches::{Stretch, stretches};
+use crate::facts::text::regions::{Region, regions};
 use crate::facts::text::{clip, offset, sentences, without_markers};
 use crate::facts::voice::Prompt;
 use crate::facts::{Detail, Fact, Polarity, Topic};
@@ -194,31 +194,31 @@ fn speakers(parts: &[Cow<'_, str>]) -> Vec<Vec<(usize, bool)>> {
 }
 
 /// Whether a question precedes the document in a prompt: a document that is asked about gives no orders.
-fn is_asked_about(stretches: &[(Stretch, &str)]) -> bool {
-    let document = stretches.iter().position(|it| it.0 == Stretch::Document);
-    document.is_some_and(|at| stretches[..at].iter().any(|it| it.1.contains(['?', '？'])))
+fn is_asked_about(regions: &[(Region, &str)]) -> bool {
+    let document = regions.iter().position(|it| it.0 == Region::Document);
+    document.is_some_and(|at| regions[..at].iter().any(|it| it.1.contains(['?', '？'])))
 }
 
-/// The sentences of a prompt that may give orders, each with its part and stretch.
-fn sentences_of<'p>(prompt: &'p Prompt) -> Vec<(&'p str, Stretch, &'p str)> {
+/// The sentences of a prompt that may give orders, each with its part and region.
+fn sentences_of<'p>(prompt: &'p Prompt) -> Vec<(&'p str, Region, &'p str)> {
     let speakers = speakers(prompt.parts());
     let of_part = |(part, turns): (&'p Cow<'_, str>, &Vec<(usize, bool)>)| {
         // Codex: the findings of a reviewing model.
         if part.trim_start().starts_with("<user_action>") {
             return Vec::new();
         }
-        let stretches = stretches(part);
-        let asked_about = is_asked_about(&stretches);
-        let orders = |kind: Stretch| match kind {
-            Stretch::Typed => true,
-            Stretch::Document | Stretch::HarnessText => !asked_about,
-            Stretch::Block | Stretch::Diff | Stretch::Log | Stretch::Transcript => false,
+        let regions = regions(part);
+        let asked_about = is_asked_about(&regions);
+        let orders = |kind: Region| match kind {
+            Region::Typed => true,
+            Region::Document | Region::HarnessText => !asked_about,
+            Region::Block | Region::Diff | Region::Log | Region::Transcript => false,
         };
         let own = |it: &str| {
             let at = offset(it, part);
             turns.iter().rev().find(|turn| turn.0 <= at).is_some_and(|it| it.1)
         };
-        let told = stretches
+        let told = regions
             .into_iter()
             .filter(|it| orders(it.0))
             .flat_map(|(kind, text)| clauses(text).into_iter().map(move |it| (&**part, kind, untagged(it))));
@@ -238,19 +238,19 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut V
     }
     // End of the last list that was taken as a whole; its items are skipped.
     let mut told = std::ptr::null();
-    for (part, stretch, sentence) in sentences_of(prompt) {
+    for (part, region, sentence) in sentences_of(prompt) {
         let count = sentence.chars().count();
         let within = part.as_bytes().as_ptr_range();
         let listed = within.start <= told && told <= within.end && sentence.as_ptr() < told;
         if count < 5 || count < 12 && sentence.is_ascii() || listed {
             continue;
         }
-        let document = stretch == Stretch::Document;
+        let document = region == Region::Document;
         let whole = document && ABOUT_THE_WHOLE.is_match(sentence);
         let plan = parts.iter().position(|it| std::ptr::eq(&**it, part)).map(|it| &plans[it]);
         let bounded = plan.is_some_and(|it| it.part_at(part, sentence) == PlanPart::Bounds);
         let briefs = document && plan.is_some_and(|it| it.briefs);
-        let in_list = (briefs && !bounded || stretch == Stretch::Typed) && is_listed_rule(part, sentence);
+        let in_list = (briefs && !bounded || region == Region::Typed) && is_listed_rule(part, sentence);
         // A quoted cue is not the user's: `It says "never block".`
         let own =
             if sentence.starts_with(['"', '“']) { sentence.into() } else { without_quotations(sentence) };
@@ -268,7 +268,7 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut V
             // These do not count toward `MAX_DOCUMENT_RULES`.
             let prohibits = || polarity == Polarity::Forbid && PROHIBITS.is_match(sentence);
             let alone = whole || in_list || briefs && prohibits();
-            let typed = stretch == Stretch::Typed;
+            let typed = region == Region::Typed;
             let topic = if !typed || !in_list && is_listed_task(part, sentence) {
                 Topic::Directives
             } else {
@@ -439,9 +439,8 @@ impl Outline {
         const STEPS: [&str; 8] =
             ["step", "phase", "tasks", "changes", "implementation", "approach", "files", "design"];
         let mut out: Vec<(usize, usize, PlanPart)> = Vec::new();
-        let stretches = stretches(part);
-        let documents =
-            stretches.iter().filter(|it| it.0 == Stretch::Document && !is_asked_about(&stretches));
+        let regions = regions(part);
+        let documents = regions.iter().filter(|it| it.0 == Region::Document && !is_asked_about(&regions));
         let briefs = PROMPT_TITLE.is_match(part) || documents.clone().any(|it| BRIEFS.is_match(it.1));
         for line in documents.flat_map(|it| it.1.lines()) {
             let depth = line.bytes().take_while(|it| *it == b'#').count();

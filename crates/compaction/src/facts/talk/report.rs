@@ -52,9 +52,10 @@ pub(super) fn announces(sentence: &str) -> bool {
 /// A text without announcements and headings of steps at its end.
 pub(super) fn without_closing_announcements(text: &str) -> &str {
     let announces = |it: &str| CUES.announce.is_in(&Lowercased::of(it));
-    let over = |it: &&str| announces(it) || ends_with_colon(it) || is_title(it) || STEP_HEADING.is_match(it);
+    let is_closing =
+        |it: &&str| announces(it) || ends_with_colon(it) || is_title(it) || STEP_HEADING.is_match(it);
     let mut rest = text.trim_end();
-    while let Some(last) = statements(clip_end(rest, 1_000)).pop().filter(over) {
+    while let Some(last) = statements(clip_end(rest, 1_000)).pop().filter(is_closing) {
         let Some(before) = rest.strip_suffix(last) else { break };
         rest = before.trim_end();
     }
@@ -137,14 +138,14 @@ fn json_inline(value: &Value) -> String {
 
 /// A line that readers look for first: a file and line number, a severity, an issue number, a fix, a table
 /// row.
-static WEIGHTY: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+static SALIENT_LINE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)\w\.[a-z]\w{0,4}:\d+|^[^\w#]*#\d+\b|^\W*(?:fix|severity):",
     r"|^\W*(?:\d+[.)]\W*)?(?:critical|blockers?|major|high)\b(?: severity)?\W|\bseverity: (?:critical|blocker|major|high)\b",
     r"|\S \| \S",
 ));
 
 fn is_item(line: &str) -> bool {
-    WEIGHTY.is_match(line) || without_markers(line).len() < line.len() && !line.starts_with('#')
+    SALIENT_LINE.is_match(line) || without_markers(line).len() < line.len() && !line.starts_with('#')
 }
 
 /// A short sentence that denies what the one before it says: "They don't."
@@ -172,20 +173,20 @@ pub(in crate::facts) fn statements(text: &str) -> Vec<&str> {
 }
 
 /// The most important lines of a text, within `chars` characters, and how many list items are left out: its
-/// beginning and end, headings, [`WEIGHTY`] lines and conclusions; without any of these, the lines from its
+/// beginning and end, headings, [`SALIENT_LINE`] lines and conclusions; without any of these, the lines from its
 /// beginning on.
 fn key_lines<'a>(all: &[&'a str], chars: usize) -> (Vec<&'a str>, usize) {
     let count = |it: &str| it.chars().count() + 2;
     if all.iter().map(|it| count(it)).sum::<usize>() <= chars + 2 {
         return (all.to_vec(), 0);
     }
-    let (ranked, has_weighty) = ranked(all);
+    let (ranked, has_salient) = ranked(all);
     // The first and last line may be long paragraphs.
-    let share = if has_weighty { chars / 4 } else { chars / 3 };
+    let share = if has_salient { chars / 4 } else { chars / 3 };
     let mut left = chars;
     let mut picked: Vec<Option<&str>> = vec![None; all.len()];
     for &(rank, at) in &ranked {
-        let line = if rank < CONCLUDES { first_sentences(all[at], share) } else { all[at] };
+        let line = if rank < CONCLUSION_RANK { first_sentences(all[at], share) } else { all[at] };
         if count(line) <= left {
             left -= count(line);
             picked[at] = Some(line);
@@ -198,21 +199,21 @@ fn key_lines<'a>(all: &[&'a str], chars: usize) -> (Vec<&'a str>, usize) {
     if picked.iter().all(Option::is_none) {
         return (all.to_vec(), 0);
     }
-    let left = tell_headings(all, left, &mut picked);
-    keep_turns(all, left, &mut picked);
+    let left = restore_headings(all, left, &mut picked);
+    keep_contrasts(all, left, &mut picked);
     let missing = (0..all.len()).filter(|at| picked[*at].is_none() && is_item(all[*at])).count();
     drop_empty_headings(all, &mut picked);
     (picked.into_iter().flatten().collect(), missing)
 }
 
 /// Rank of a line that states a conclusion. From this rank on, lines are kept whole or not at all.
-const CONCLUDES: u8 = 4;
+const CONCLUSION_RANK: u8 = 4;
 
 /// Up to this many lines marked ❌ or ⚠ are kept as what is not done; more are ordinary items.
-const FEW: usize = 4;
+const MAX_UNDONE_MARKS: usize = 4;
 
 /// The lines of a long text that are worth keeping, as rank and index, the most important first, and whether
-/// any of them is [`WEIGHTY`].
+/// any of them is [`SALIENT_LINE`].
 fn ranked(all: &[&str]) -> (Vec<(u8, usize)>, bool) {
     let concludes = |lower: &Lowercased| {
         let cues = [&CUES.found, &CUES.unfinished, &CUES.finished, &CUES.untested];
@@ -229,27 +230,27 @@ fn ranked(all: &[&str]) -> (Vec<(u8, usize)>, bool) {
     };
     let aside: Vec<bool> = lower.iter().map(|it| CUES.aside.is_in(it)).collect();
     let headings = all.iter().filter(|it| NUMBERED_HEADING.is_match(it)).count();
-    let weighty: Vec<bool> = (0..all.len()).map(|at| !aside[at] && WEIGHTY.is_match(all[at])).collect();
-    let has_weighty = weighty.contains(&true);
+    let salient: Vec<bool> = (0..all.len()).map(|at| !aside[at] && SALIENT_LINE.is_match(all[at])).collect();
+    let has_salient = salient.contains(&true);
     let last = (0..all.len()).rfind(|at| !aside[*at]).unwrap_or(0);
     let undone = all.iter().filter(|it| it.contains(['❌', '⚠'])).count();
     let remaining = remaining(all);
     let rank = |at: usize, it: &str| match at {
         0 => Some(0),
-        at if aside[at] => concludes(&lower[at]).then_some(CONCLUDES + 1),
+        at if aside[at] => concludes(&lower[at]).then_some(CONCLUSION_RANK + 1),
         // What is not done, in a list where most is done.
-        _ if undone <= FEW && it.contains(['❌', '⚠']) => Some(1),
+        _ if undone <= MAX_UNDONE_MARKS && it.contains(['❌', '⚠']) => Some(1),
         at if at == last => Some(1),
-        at if weighty[at] || labelled(it) => Some(2),
+        at if salient[at] || labelled(it) => Some(2),
         _ if headings > 1 && NUMBERED_HEADING.is_match(it) => Some(2),
         at if remaining[at] => Some(3),
-        at if at + 1 == last => Some(if has_weighty { 3 } else { 1 }),
-        at => concludes(&lower[at]).then_some(CONCLUDES),
+        at if at + 1 == last => Some(if has_salient { 3 } else { 1 }),
+        at => concludes(&lower[at]).then_some(CONCLUSION_RANK),
     };
     let mut ranked: Vec<(u8, usize)> =
         all.iter().enumerate().filter_map(|(at, it)| Some((rank(at, it)?, at))).collect();
     ranked.sort_unstable();
-    (ranked, has_weighty)
+    (ranked, has_salient)
 }
 
 /// Which lines are a heading that says what remains to be done, or the first items below it.
@@ -258,31 +259,31 @@ fn remaining(all: &[&str]) -> Vec<bool> {
     const WORDS: usize = 4;
     const ITEMS: usize = 6;
     let mut left = 0;
-    let tells = |line: &&str| {
+    let is_remaining = |line: &&str| {
         if is_title(line) || ends_with_colon(line) {
             let says =
                 CUES.remaining.is_in(&Lowercased::of(line)) && !line.to_lowercase().contains("progress");
             left = if says && line.split_whitespace().count() <= WORDS { ITEMS } else { 0 };
             return left > 0;
         }
-        let tells = left > 0 && is_item(line);
-        left = if tells { left - 1 } else { 0 };
-        tells
+        let listed = left > 0 && is_item(line);
+        left = if listed { left - 1 } else { 0 };
+        listed
     };
-    all.iter().map(tells).collect()
+    all.iter().map(is_remaining).collect()
 }
 
 /// Whether a sentence begins with a word that qualifies the one before it or concludes from it: "But", "So".
-fn turns(sentence: &str) -> bool {
+fn begins_with_contrast(sentence: &str) -> bool {
     CUES.turns.is_in(&Lowercased::of(sentence.lines().next().unwrap_or_default()))
 }
 
 /// Keeps a line and the next one that turns it ("But …"), or neither: the first alone may say the opposite.
-fn keep_turns<'a>(all: &[&'a str], mut left: usize, picked: &mut [Option<&'a str>]) {
+fn keep_contrasts<'a>(all: &[&'a str], mut left: usize, picked: &mut [Option<&'a str>]) {
     let count = |it: &str| it.chars().count() + 2;
     for at in 1..all.len() {
         // If the line before is already cut, the turn may be about the part left out.
-        if picked[at].is_some() || picked[at - 1] != Some(all[at - 1]) || !turns(all[at]) {
+        if picked[at].is_some() || picked[at - 1] != Some(all[at - 1]) || !begins_with_contrast(all[at]) {
             continue;
         }
         let line = [all[at], first_sentences(all[at], left)].into_iter().find(|it| count(it) <= left);
@@ -303,14 +304,14 @@ fn is_title(line: &str) -> bool {
 
 /// Adds the omitted headings of kept lines, which would otherwise seem to belong to the heading before.
 /// Returns the number of characters left.
-fn tell_headings<'a>(all: &[&'a str], mut left: usize, picked: &mut [Option<&'a str>]) -> usize {
+fn restore_headings<'a>(all: &[&'a str], mut left: usize, picked: &mut [Option<&'a str>]) -> usize {
     // `**Left as it was** (three files):`
     let heads = |it: &str| is_title(it) || it.starts_with("**") && ends_with_colon(it);
-    let (mut told, mut left_out) = (false, None);
+    let (mut heading_kept, mut left_out) = (false, None);
     for at in 0..all.len() {
         match picked[at] {
-            Some(line) if heads(line) => (told, left_out) = (true, None),
-            Some(_) if told => {
+            Some(line) if heads(line) => (heading_kept, left_out) = (true, None),
+            Some(_) if heading_kept => {
                 let heading = left_out.take().filter(|it: &usize| all[*it].chars().count() + 2 <= left);
                 if let Some(heading) = heading {
                     left -= all[heading].chars().count() + 2;
@@ -332,8 +333,8 @@ fn drop_empty_headings(all: &[&str], picked: &mut [Option<&str>]) {
         let depth = |it: &str| it.bytes().take_while(|it| *it == b'#').count();
         let next = picked.get(at + 1).copied().flatten();
         let empty = next.is_none_or(|it| title && is_title(it) && depth(it) <= depth(all[at]));
-        let told = || all[at + 1..].iter().zip(&picked[at + 1..]).take_while(|it| !is_title(it.0));
-        let fewer = |counted: usize| told().filter(|it| it.1.is_some()).count() < counted;
+        let section = || all[at + 1..].iter().zip(&picked[at + 1..]).take_while(|it| !is_title(it.0));
+        let fewer = |counted: usize| section().filter(|it| it.1.is_some()).count() < counted;
         if (title || ends_with_colon(all[at])) && (empty || counted(all[at]).is_some_and(fewer)) {
             picked[at] = None;
         }
@@ -369,8 +370,8 @@ fn fill_from_the_beginning<'a>(all: &[&'a str], mut left: usize, picked: &mut [O
 
 /// The most important lines of a report on one line of at most about `chars` characters.
 pub(super) fn shortened(all: &[&str], chars: usize) -> String {
-    let (told, missing) = key_lines(all, chars);
-    let text = join_sentences(&told, chars);
+    let (kept, missing) = key_lines(all, chars);
+    let text = join_sentences(&kept, chars);
     match missing {
         0 => text,
         1 => format!("{text} (1 more item omitted)"),
@@ -384,8 +385,8 @@ fn first_sentences(line: &str, chars: usize) -> &str {
     let line = clip(line, 8 * chars).0;
     let all = statements(line);
     // A sentence is not separated from the next one that turns it.
-    let whole = |at: usize| all.get(at + 1).is_none_or(|next| !turns(next));
-    let ends = all.iter().enumerate().filter(|it| whole(it.0));
+    let may_end = |at: usize| all.get(at + 1).is_none_or(|next| !begins_with_contrast(next));
+    let ends = all.iter().enumerate().filter(|it| may_end(it.0));
     let ends = ends.map(|(_, it)| offset(it, line) + it.len());
     // What looks like the end of a sentence inside code in backticks is not one.
     let ends = ends.filter(|end| line[..*end].matches('`').count().is_multiple_of(2));

@@ -3,7 +3,7 @@
 
 pub(crate) mod ascii_first;
 pub(in crate::facts) mod cues;
-pub(crate) mod stretches;
+pub(crate) mod regions;
 
 use ascii_first::AsciiFirstRegex;
 

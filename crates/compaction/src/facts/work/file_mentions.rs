@@ -2,7 +2,7 @@
 
 use super::paths::file_name;
 use crate::facts::text::clip;
-use crate::facts::text::stretches::{Stretch, stretches};
+use crate::facts::text::regions::{Region, regions};
 
 /// An output with more files is a directory listing.
 const MAX_FILES: usize = 60;
@@ -54,7 +54,7 @@ pub(in crate::facts) fn in_prose(text: &str) -> Vec<&str> {
 
 /// The files that a reply names outside of code blocks, which may show examples.
 pub(in crate::facts) fn in_reply(text: &str) -> Vec<&str> {
-    let told = stretches(clip(text, MAX_BYTES).0).into_iter().filter(|it| it.0 != Stretch::Block);
+    let told = regions(clip(text, MAX_BYTES).0).into_iter().filter(|it| it.0 != Region::Block);
     distinct(told.flat_map(|it| in_prose(it.1)).collect())
 }
 
@@ -73,10 +73,10 @@ pub(in crate::facts) fn in_prompt(text: &str) -> Vec<&str> {
     let changed =
         text.lines().filter_map(|it| it.strip_prefix("+++ b/").or_else(|| it.strip_prefix("--- a/")));
     let mut out: Vec<&str> = changed.map(str::trim_end).filter(|it| is_plain(it)).collect();
-    for (kind, stretch) in stretches(text) {
+    for (kind, region) in regions(text) {
         match kind {
-            Stretch::Typed | Stretch::Document => out.extend(in_prose(stretch)),
-            Stretch::Block | Stretch::Diff | Stretch::Log | Stretch::Transcript | Stretch::HarnessText => {}
+            Region::Typed | Region::Document => out.extend(in_prose(region)),
+            Region::Block | Region::Diff | Region::Log | Region::Transcript | Region::HarnessText => {}
         }
     }
     distinct(out)

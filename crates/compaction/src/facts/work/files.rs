@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use super::command::ParsedCommand;
 use super::git::COMMITTED;
-use super::git::listing::{Change, Listed, Listing, is_same, of_commit, renamed};
+use super::git::listing::{Change, Listed, Listing, may_be_same_file, of_commit, renamed};
 use super::paths::{MAX_PATH_BYTES, file_name, is_absolute, path, printed};
-use super::runs::looked_in;
+use super::runs::output_directory;
 use super::{RECENT_MESSAGES, Work, file_mentions};
 use crate::facts::text::clip;
 use crate::facts::voice::ToolTopic;
@@ -44,7 +44,7 @@ const SYSTEM_ROOTS: [&str; 24] = [
 
 /// Who changed a file in this session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum By {
+enum ChangedBy {
     Session,
     /// A subagent, or unknown.
     Other,
@@ -133,7 +133,7 @@ impl Work<'_> {
     pub(super) fn note_found_files(&mut self, number: usize, actions: &[Action], output: &Output) {
         /// Maximum number of files in an answer; more are a listing.
         const ANSWER: usize = 5;
-        let at = looked_in(actions, self.base);
+        let at = output_directory(actions, self.base);
         let certain = at.is_some();
         let dir = at.unwrap_or_else(|| actions.first()?.dir.as_deref().map(str::to_owned));
         if certain && dir.as_deref().is_some_and(is_unexpanded) {
@@ -237,7 +237,7 @@ impl Work<'_> {
             return None;
         }
         if whole {
-            self.whole_paths.insert(name.clone());
+            self.absolute_paths.insert(name.clone());
         }
         Some(name)
     }
@@ -321,13 +321,13 @@ impl Work<'_> {
         for (path, (number, op, _)) in &self.files {
             let longer = ends.get(path.as_str()).filter(|it| !it.is_empty());
             let Some(longer) =
-                longer.filter(|_| *op != FileOp::Mentioned && !self.whole_paths.contains(path))
+                longer.filter(|_| *op != FileOp::Mentioned && !self.absolute_paths.contains(path))
             else {
                 continue;
             };
             let below = |it: &&&String| {
                 let dir = it.strip_suffix(path.as_str()).unwrap_or_default().trim_end_matches('/');
-                self.went_to.contains(dir)
+                self.command_dirs.contains(dir)
             };
             let mut there = longer.iter().filter(below);
             let to = match (there.next(), there.next(), &longer[..]) {
@@ -353,7 +353,7 @@ impl Work<'_> {
 
     /// Completes paths of an earlier summary that are relative to a subdirectory: if other paths of the
     /// summary in the same folder are known there, and the working directory has no such folder.
-    pub(super) fn place_told_paths(&mut self) {
+    pub(super) fn complete_summary_paths(&mut self) {
         /// Minimum number of paths that prove the directory.
         const ENOUGH: usize = 2;
         let relative = self.files.iter().filter(|it| it.0.contains('/') && !is_absolute(it.0));
@@ -426,10 +426,10 @@ impl Work<'_> {
             let new = self.uncommitted_at_first.as_ref().is_some_and(|it| !has_listed(it.iter(), &name));
             let since = since(&name);
             let stays = it.change == Change::Deleted && self.untracked.contains(&name);
-            let by = if self.is_carried(&name) {
-                Some(By::Session)
+            let by = if self.was_changed_in_removed_worktree(&name) {
+                Some(ChangedBy::Session)
             } else {
-                (self.delegated && (of_commit || since)).then_some(By::Other)
+                (self.delegated && (of_commit || since)).then_some(ChangedBy::Other)
             };
             changes.extend((!stays).then_some((name, it.change, by, new)));
         }
@@ -444,7 +444,7 @@ impl Work<'_> {
             Some((at, FileOp::Read, _)) => self.changed_before.get(it).is_some_and(|listed| listed < at),
             Some(_) | None => false,
         };
-        let by = |it: &String| (!as_read(it)).then_some(By::Other);
+        let by = |it: &String| (!as_read(it)).then_some(ChangedBy::Other);
         changes.extend(committed.map(|it| (it.clone(), Change::Modified, by(&it), false)));
         let names = || changes.iter().map(|it| it.0.clone());
         if !self.delegated || !listed_before {
@@ -477,9 +477,9 @@ impl Work<'_> {
     }
 
     /// Whether this session changed the same file in another worktree.
-    fn is_carried(&self, name: &str) -> bool {
+    fn was_changed_in_removed_worktree(&self, name: &str) -> bool {
         let is = |path: &str| path.strip_suffix(name).is_some_and(|it| it.ends_with('/'));
-        self.carried.iter().any(|it| is(it))
+        self.changed_in_removed_worktrees.iter().any(|it| is(it))
             || self.files.iter().any(|(path, (_, op, _))| {
                 op.changes() && is(path) && file_mentions::is_of_other_tree(path, self.base)
             })
@@ -494,14 +494,14 @@ impl Work<'_> {
             let gone: Vec<String> = self.files.keys().filter(|it| it.starts_with(&tree)).cloned().collect();
             for name in gone {
                 let changed = self.files.remove(&name).is_some_and(|it| it.1.changes());
-                self.carried.extend(changed.then_some(name));
+                self.changed_in_removed_worktrees.extend(changed.then_some(name));
             }
         }
     }
 
     /// Notes that git shows a file as changed. `by`: who changed it, if it was changed in this session.
     /// `new`: the first complete list of uncommitted files lacks it.
-    fn note_change(&mut self, number: usize, name: String, change: Change, by: Option<By>, new: bool) {
+    fn note_change(&mut self, number: usize, name: String, change: Change, by: Option<ChangedBy>, new: bool) {
         let (read_at, known) = self.files.get(&name).map(|it| (it.0, it.1)).unzip();
         let op = match (known, change) {
             (Some(FileOp::Deleted | FileOp::Renamed), _) => return,
@@ -514,7 +514,7 @@ impl Work<'_> {
             (
                 Some(FileOp::Read | FileOp::ReadAfterEdit),
                 Change::Modified | Change::Added | Change::Untracked,
-            ) if by == Some(By::Other) => FileOp::ReadThenChanged,
+            ) if by == Some(ChangedBy::Other) => FileOp::ReadThenChanged,
             (_, Change::Modified) => FileOp::Edited,
             (_, Change::Added | Change::Untracked) => FileOp::Created,
         };
@@ -557,7 +557,8 @@ fn known_path(
         let ends = |base: &str| base.replace('\\', "/").trim_end_matches('/').ends_with(prefix);
         prefix.is_empty() || base.is_none_or(ends)
     };
-    let mut same = files.keys().filter(|it| it.contains('/') && is_same(it, &name) && above(it)).filter(here);
+    let mut same =
+        files.keys().filter(|it| it.contains('/') && may_be_same_file(it, &name) && above(it)).filter(here);
     match (same.next(), same.next()) {
         (Some(one), None) => Some(one.clone()),
         _ => Some(name).filter(|_| cut.is_none()),

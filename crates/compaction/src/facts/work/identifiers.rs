@@ -77,12 +77,12 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
         {
             continue;
         }
-        for stretch in user_text(message.texts().map(Text::as_str)) {
-            names.add_all(number, stretch);
-            commits.keep_named(stretch);
+        for region in user_text(message.texts().map(Text::as_str)) {
+            names.add_all(number, region);
+            commits.keep_named(region);
             if message.role == Role::Assistant {
-                symbols.add_quoted(number, stretch);
-                symbols.note_used(stretch);
+                symbols.add_quoted(number, region);
+                symbols.note_used(region);
             }
         }
         for part in &message.parts {

@@ -67,13 +67,13 @@ const NEVER_RAN: [&str; 2] = ["Sibling tool call errored", "Cancelled: parallel 
 struct Work<'a> {
     base: Option<&'a str>,
     /// Whether the agent's shell reports every failure; `None` where the agent is unknown.
-    reports: Option<bool>,
+    unmarked_means_success: Option<bool>,
     /// By path: message of the last operation, the operation, and the new path if renamed.
     files: HashMap<String, (usize, FileOp, Option<String>)>,
     /// Files that a call named by an absolute path.
-    whole_paths: HashSet<String>,
+    absolute_paths: HashSet<String>,
     /// Directories in which commands ran.
-    went_to: HashSet<String>,
+    command_dirs: HashSet<String>,
     /// Files that only a reply of the model names: they may not exist.
     announced: HashSet<String>,
     /// Those of `announced` named without backticks, link or line number: "env/.env" may be two names.
@@ -87,7 +87,7 @@ struct Work<'a> {
     /// Background commands, by session id.
     background: HashMap<String, String>,
     /// A command that the user ran in the client, until its output follows.
-    typed: Option<String>,
+    user_command: Option<String>,
     /// Directories of the last commands; an empty string for the working directory and those below it.
     recent_dirs: Vec<String>,
     /// Unresolved errors: indexes in `errors`, by key of the command or tool call, then by error text.
@@ -101,7 +101,7 @@ struct Work<'a> {
     /// Failed commands that may be tried again.
     retries: Vec<resolution::Retry>,
     /// By name of the failed operation: errors that the success of a similar command may have resolved.
-    mended: HashMap<String, Vec<(usize, Operation)>>,
+    maybe_resolved: HashMap<String, Vec<(usize, Operation)>>,
     uncommitted: git::uncommitted::Uncommitted,
     commits: git::commits::Commits,
     log: git::log::Log,
@@ -110,7 +110,7 @@ struct Work<'a> {
     /// Files that git listed as changed before any delegation, or in its first list, with the message.
     changed_before: HashMap<String, usize>,
     /// Files changed in worktrees that were removed since.
-    carried: Vec<String>,
+    changed_in_removed_worktrees: Vec<String>,
     /// Files taken out of git by `git rm --cached`: listed as deleted, but still on disk.
     untracked: HashSet<String>,
     /// The worktrees whose changed files git listed; `None` is the session's own.
@@ -118,11 +118,11 @@ struct Work<'a> {
     /// The first complete list of uncommitted files, with untracked directories (`new/`).
     uncommitted_at_first: Option<HashSet<String>>,
     /// Index in `errors` of the failure after which the model says that it takes another approach.
-    instead: Option<usize>,
+    abandoned_error: Option<usize>,
     /// The last successful run of all tests: message, operation name and directory.
-    green: Option<(usize, String, Option<String>)>,
+    last_full_test_pass: Option<(usize, String, Option<String>)>,
     /// Branches and tags that were created, with the message.
-    saved: Vec<(usize, String)>,
+    created_refs: Vec<(usize, String)>,
     /// The user's prompts so far.
     prompts: Vec<String>,
     /// Changes to files, in order.
@@ -142,16 +142,16 @@ pub(in crate::facts) fn read(
     facts: &mut Vec<Fact>,
 ) -> (Vec<Fact>, git::commits::Commits) {
     let reports = tools::reports_failures(history.meta.agent.as_deref());
-    let mut work = Work { base, reports, ..Work::default() };
+    let mut work = Work { base, unmarked_means_success: reports, ..Work::default() };
     work.resume(facts);
     work.replay(history);
     work.drop_lost_commits();
-    let mut repository = work.log.told(|it| work.commits.is_lost(it), origin);
-    repository.extend(work.uncommitted.told(work.log.commits_by_itself(), origin));
+    let mut repository = work.log.ledger_lines(|it| work.commits.is_lost(it), origin);
+    repository.extend(work.uncommitted.ledger_line(work.log.commits_by_itself(), origin));
     repository.extend(work.commits.branch().map(|it| format!("{CHECKED_OUT}{it}")));
     let end = history.messages().len();
     drop_settled_errors(&mut work.errors, end);
-    work.place_told_paths();
+    work.complete_summary_paths();
     work.join_spellings();
     // Sorted below: a hash map has no stable order.
     let mut files: Vec<_> = std::mem::take(&mut work.files).into_iter().collect();
@@ -167,7 +167,7 @@ pub(in crate::facts) fn read(
     let client = |it: &Message| it.role == Role::System || it.kind == Kind::Context;
     let first = history.messages().iter().position(|it| !client(it)).unwrap_or(0);
     let place = |text: String| Fact::from_tools(ToolTopic::Directory, first, text, Detail::None);
-    facts.extend(base.map(|it| place(work.places(it, history))));
+    facts.extend(base.map(|it| place(work.directory_line(it, history))));
     facts.extend(repository.into_iter().map(|it| place(format!("{REPOSITORY}{it}"))));
     (work.changes, work.commits)
 }
@@ -241,11 +241,11 @@ impl Work<'_> {
     }
 
     /// The working directory, where the last commands ran, the shell's directory, and rolled-back turns.
-    fn places(&self, base: &str, history: &History) -> String {
+    fn directory_line(&self, base: &str, history: &History) -> String {
         let at = self.recent_dirs.first().filter(|_| has_moved(&self.recent_dirs));
         let mut text = at.map_or(base.to_owned(), |at| format!("{base}; the last commands ran in {at}"));
-        let stood = history.messages().last().and_then(|it| history.shell_dir(it));
-        let stood = stood.map(|dir| path(dir, None, Some(base))).filter(|_| at.is_none());
+        let shell_dir = history.messages().last().and_then(|it| history.shell_dir(it));
+        let stood = shell_dir.map(|dir| path(dir, None, Some(base))).filter(|_| at.is_none());
         text.extend(stood.map(|dir| format!("; the shell's working directory is {dir}")));
         if let Some(taken) = history.meta.rolled_back.as_ref().filter(|it| !it.changed.is_empty()) {
             text.push_str(&format!("; {}", rolled_back(taken, base)));
@@ -256,7 +256,7 @@ impl Work<'_> {
 
 /// Merges equal errors, and drops those settled without a success of their own. `end`: number of messages.
 fn drop_settled_errors(errors: &mut Vec<Fact>, end: usize) {
-    same_errors(errors);
+    resolve_equal_errors(errors);
     drop_repeated_errors(errors);
     drop_moved_errors(errors);
     // An edit that did not fit and was not retried soon was made in another way.
@@ -274,10 +274,10 @@ const CHECKED_OUT: &str = "checked out: ";
 
 /// Drops identifiers that another fact makes redundant: hashes of commits that are listed with their subject,
 /// and symbols of deleted files. Symbols of a renamed file get its new path.
-pub(in crate::facts) fn drop_retold_names(facts: &mut Vec<Fact>) {
+pub(in crate::facts) fn drop_redundant_names(facts: &mut Vec<Fact>) {
     let mut gone: HashMap<String, Option<String>> = HashMap::new();
     let mut there: HashSet<String> = HashSet::new();
-    let mut told = String::new();
+    let mut repository = String::new();
     for fact in facts.iter() {
         match &fact.detail {
             Detail::File { op: FileOp::Deleted, .. } => {
@@ -289,7 +289,7 @@ pub(in crate::facts) fn drop_retold_names(facts: &mut Vec<Fact>) {
             Detail::File { .. } => {
                 there.insert(fact.text.to_string());
             }
-            Detail::None if fact.text.starts_with(REPOSITORY) => told += &fact.text,
+            Detail::None if fact.text.starts_with(REPOSITORY) => repository += &fact.text,
             _ => {}
         }
     }
@@ -300,7 +300,7 @@ pub(in crate::facts) fn drop_retold_names(facts: &mut Vec<Fact>) {
         gone.get(file).or_else(|| with_directory().filter(|_| !there.contains(file)))
     };
     facts.retain_mut(|it| match &mut it.detail {
-        Detail::Name(Name::Hash) => !told.contains(clip(&it.text, 7).0),
+        Detail::Name(Name::Hash) => !repository.contains(clip(&it.text, 7).0),
         Detail::Symbol { file: Some(file), .. } => match gone(file) {
             Some(Some(to)) => {
                 *file = to.clone();
@@ -316,20 +316,20 @@ pub(in crate::facts) fn drop_retold_names(facts: &mut Vec<Fact>) {
 /// Number of messages within which an agent returns to what it listed or tried.
 const RECENT_MESSAGES: usize = 60;
 
-fn rolled_back(taken: &RolledBack, base: &str) -> String {
+fn rolled_back(undone: &RolledBack, base: &str) -> String {
     /// Maximum number of files that are named.
     const NAMED: usize = 8;
-    let named: Vec<String> = taken.changed.iter().take(NAMED).map(|it| path(it, None, Some(base))).collect();
-    let more = taken.changed.len() - named.len();
+    let named: Vec<String> = undone.changed.iter().take(NAMED).map(|it| path(it, None, Some(base))).collect();
+    let more = undone.changed.len() - named.len();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let turns =
-        if taken.turns == 1 { "1 turn was".to_owned() } else { format!("{} turns were", taken.turns) };
+        if undone.turns == 1 { "1 turn was".to_owned() } else { format!("{} turns were", undone.turns) };
     format!("{turns} rolled back; what they changed may still be on disk: {}{more}", named.join(", "))
 }
 
 /// Gives equal error lines of different commands the same fate: if one is resolved later, all are. Lines that
 /// name nothing (`Error: Command failed`) are equal only if the same programs were run.
-fn same_errors(errors: &mut [Fact]) {
+fn resolve_equal_errors(errors: &mut [Fact]) {
     let key = |error: &Fact| {
         let text = without_durations(&error.text).into_owned();
         match &error.detail {

@@ -21,13 +21,13 @@ static WRONG_CALL: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)\b(?:unknown|unrecogni[sz]ed|unexpected|invalid|illegal|no such) (?:option|argument|flag|switch|command|subcommand)s?\b",
     r"|^usage:|command not found|\b(?:Syntax|Indentation)Error\b|unexpected (?:EOF|end of file)",
 ));
-static NOT_INSTALLED: AsciiFirstRegex =
+static MISSING_PROGRAM: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?:^|[\s:])([\w.-]+): (?:command )?not found\b");
-static MISSING: AsciiFirstRegex = AsciiFirstRegex::new(
+static MISSING_FILE: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)no such file|not found|does not exist|did not match any|ENOENT|cannot find|can't open",
 );
 /// A module or program is not installed; one of the groups captures its name.
-static NOT_THERE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+static MISSING_MODULE_OR_PROGRAM: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r#"No module named ['"]?([A-Za-z_][\w.]*)|[Cc]annot find (?:module|package) ['"]([@A-Za-z][\w@/.-]*)"#,
     r#"|command not found: ([\w.-]+)|(?:^|[\s:])([\w.-]+): (?:command )?not found\b|exec: "([\w.-]+)": executable file not found"#,
     r"|[Tt]he command '([\w.-]+)' could not be found",
@@ -124,10 +124,11 @@ impl Work<'_> {
         let key = command::dedup_key(command);
         // Commands of git alone deliver the work: they are no other approach to what failed.
         let delivers = parsed.names().iter().all(|it| it.starts_with("git "));
-        let instead = self.instead.take().filter(|_| !delivers);
+        let instead = self.abandoned_error.take().filter(|_| !delivers);
         for (at, error) in self.errors.iter_mut().enumerate().rev().take(RECENT) {
             let Some((text, Some(of), resolved)) = unresolved(error) else { continue };
-            let missing = NOT_THERE.captures(text).and_then(|it| it.iter().skip(1).flatten().next());
+            let missing =
+                MISSING_MODULE_OR_PROGRAM.captures(text).and_then(|it| it.iter().skip(1).flatten().next());
             let there = missing.is_some_and(|it| {
                 parsed.installs(it.as_str(), project) || parsed.runs(it.as_str()) && !parsed.only_asks()
             });
@@ -140,13 +141,13 @@ impl Work<'_> {
 
     /// An inline script succeeded: resolves the failures of earlier ones about the same subject.
     pub(super) fn resolve_probe(&mut self, number: usize, command: &str) {
-        let Some(words) = command::probe(command) else { return };
+        let Some(words) = command::inline_script_words(command) else { return };
         for error in self.recent_errors() {
             let near = number.saturating_sub(error.message) <= 2 * NEAR;
             let Some((_, Some(of), resolved)) = unresolved(error) else { continue };
             // Further away, only if the new script has all words of the failed one.
             let again = |it: HashSet<&str>| is_same_subject(&it, &words) && (near || it.is_subset(&words));
-            if command::probe(of).is_some_and(again) {
+            if command::inline_script_words(of).is_some_and(again) {
                 *resolved = Some(number);
             }
         }
@@ -163,7 +164,7 @@ impl Work<'_> {
         let Detail::Error { of: Some(of), resolved: None, .. } = &error.detail else { return };
         let says = |it: &&str| INSTEAD.is_match(it);
         if !ParsedCommand::of(of).is_setup() && sentences(text).iter().any(says) {
-            self.instead = Some(self.errors.len() - 1);
+            self.abandoned_error = Some(self.errors.len() - 1);
         }
     }
 
@@ -178,9 +179,10 @@ impl Work<'_> {
     ) {
         let whole = parsed.operations().into_iter().find(Operation::tests_all);
         if let Some(it) = whole {
-            self.green = Some((number, it.name, command::directory(command).map(str::to_owned)));
+            self.last_full_test_pass =
+                Some((number, it.name, command::directory(command).map(str::to_owned)));
         }
-        let Some((green, name, dir)) = self.green.clone().filter(|_| committed) else { return };
+        let Some((green, name, dir)) = self.last_full_test_pass.clone().filter(|_| committed) else { return };
         let head = |it: &str| it.split(' ').next().unwrap_or_default().to_owned();
         let program = head(&name);
         for error in self.errors.iter_mut().filter(|it| it.message < green) {
@@ -208,7 +210,7 @@ impl Work<'_> {
         // With several candidates, which one failed (or even ran) is unknown.
         let certain = failed.len() == 1;
         for operation in failed {
-            let known = self.mended.entry(operation.name.clone()).or_default();
+            let known = self.maybe_resolved.entry(operation.name.clone()).or_default();
             let again = |it: &mut (usize, Operation)| {
                 certain && operation.covers(&it.1) && !is_of_other_test(&text, &self.errors[it.0].text)
             };
@@ -278,7 +280,7 @@ impl Work<'_> {
                 && let Detail::Error { similar, resolved: None, .. } = &mut self.errors[error].detail
             {
                 *similar = Some(number);
-                self.mended.entry(name.to_owned()).or_default().push((error, failed));
+                self.maybe_resolved.entry(name.to_owned()).or_default().push((error, failed));
             }
         }
     }
@@ -333,7 +335,7 @@ impl Work<'_> {
         // If a file is missing, only the steps that were given it have failed.
         let lacks =
             |it: &Vec<String>| it.iter().skip(1).any(|it| it.contains('/') && text.contains(it.as_str()));
-        if MISSING.is_match(text) && steps.iter().any(lacks) {
+        if MISSING_FILE.is_match(text) && steps.iter().any(lacks) {
             steps.retain(lacks);
         }
         if !steps.is_empty() {
@@ -346,11 +348,11 @@ impl Work<'_> {
     /// is resolved.
     pub(super) fn note_try(&mut self, number: usize, command: &str, parsed: &ParsedCommand, ok: bool) {
         let here = command::directory(command);
-        let certain = ParsedCommand::of(command::certain(command));
+        let certain = ParsedCommand::of(command::surely_succeeded_part(command));
         let done = certain.steps();
         for retry in self.retries.iter_mut().filter(|_| ok) {
             let error = &mut self.errors[retry.error];
-            let missing = MISSING.is_match(&error.text);
+            let missing = MISSING_FILE.is_match(&error.text);
             let same_place = match (here, retry.dir.as_deref()) {
                 (None, None) => true,
                 (Some(a), Some(b)) => same_path(a, b),
@@ -392,7 +394,7 @@ impl Work<'_> {
                 continue;
             }
             let failed = ParsedCommand::of(of);
-            let missing = NOT_INSTALLED.captures(text).and_then(|it| Some(it.get(1)?.as_str().to_owned()));
+            let missing = MISSING_PROGRAM.captures(text).and_then(|it| Some(it.get(1)?.as_str().to_owned()));
             let corrected = match &missing {
                 Some(program) => {
                     failed.runs_under_other_name(program, command) || failed.goes_without(program, command)
@@ -417,7 +419,7 @@ impl Work<'_> {
         for error in self.recent_errors() {
             let Some((text, _, resolved)) = unresolved(error) else { continue };
             let mut words = text.split(|c: char| c.is_whitespace() || "'\"`:,;(=[".contains(c));
-            if MISSING.is_match(text) && words.any(names) {
+            if MISSING_FILE.is_match(text) && words.any(names) {
                 *resolved = Some(number);
             }
         }
@@ -439,7 +441,7 @@ impl Work<'_> {
             return;
         }
         for error in self.recent_errors().filter(|it| it.message == number) {
-            let other = MISSING.is_match(&error.text) || WRONG_CALL.is_match(&error.text);
+            let other = MISSING_FILE.is_match(&error.text) || WRONG_CALL.is_match(&error.text);
             if let Detail::Error { of: Some(of), excused: excused @ None, .. } = &mut error.detail
                 && !other
                 && command::checks_or_delivers(of)

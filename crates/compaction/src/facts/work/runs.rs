@@ -31,9 +31,10 @@ struct Run<'a> {
 impl Work<'_> {
     pub(super) fn read_run(&mut self, number: usize, call: &Call, actions: &[Action], output: &Output) {
         let commands: Vec<&str> = actions.iter().filter_map(|it| it.command.as_deref()).collect();
-        let mut outcome = outcome::read(output, &commands.join("\n"), self.reports == Some(true));
+        let mut outcome =
+            outcome::read(output, &commands.join("\n"), self.unmarked_means_success == Some(true));
         let parsed: Vec<ParsedCommand> = commands.iter().map(|it| ParsedCommand::of(it)).collect();
-        let unread = outcome.result.is_none() || self.reports.is_none();
+        let unread = outcome.result.is_none() || self.unmarked_means_success.is_none();
         if unread
             && outcome.ok.is_none()
             && outcome.exit.is_none()
@@ -45,10 +46,11 @@ impl Work<'_> {
             let text = output.text.as_str();
             let masked = parsed.iter().any(|it| it.masks_exit_code() || it.hides_check(false))
                 || commands.iter().any(|it| wrong_flag(it, text).is_some());
-            outcome.ok = (failed || self.reports.is_none() && !masked).then_some(!failed);
+            outcome.ok = (failed || self.unmarked_means_success.is_none() && !masked).then_some(!failed);
             outcome.error = failed.then(|| failure_message(output));
         }
-        let absent: Vec<&str> = parsed.iter().flat_map(|it| it.absent(output.text.as_str())).collect();
+        let absent: Vec<&str> =
+            parsed.iter().flat_map(|it| it.missing_arguments(output.text.as_str())).collect();
         let is_absent = |it: &Action| {
             it.meaning == Meaning::Read && it.path.as_deref().is_some_and(|it| absent.contains(&it))
         };
@@ -86,7 +88,8 @@ impl Work<'_> {
             if let Some(session) = &outcome.running {
                 self.background.insert(session.clone(), command.into());
             }
-            let whole = dir.filter(|it| is_absolute(it)).and_then(|it| placed(command, it, self.base));
+            let whole =
+                dir.filter(|it| is_absolute(it)).and_then(|it| with_start_dir(command, it, self.base));
             let command = whole.as_deref().unwrap_or(command);
             let purpose = purpose(call);
             let told = purpose.as_deref().filter(|_| command::has_inline_script(command));
@@ -105,7 +108,7 @@ impl Work<'_> {
             (None, Some(from)) => path(from, None, self.base),
             (None, None) => String::new(),
         };
-        self.went_to.extend((!dir.is_empty()).then(|| dir.clone()));
+        self.command_dirs.extend((!dir.is_empty()).then(|| dir.clone()));
         let other = is_absolute(&dir) && self.base.is_none_or(|it| dir != path(it, None, self.base));
         if self.recent_dirs.len() == RECENT_COMMANDS {
             self.recent_dirs.remove(0);
@@ -118,7 +121,7 @@ impl Work<'_> {
         let id = ["session_id", "task_id", "bash_id", "shell_id"].iter().find_map(|key| input.get(key));
         let Some(session) = id.map(|it| it.to_string().trim_matches('"').to_string()) else { return };
         let Some(command) = self.background.get(&session).cloned() else { return };
-        let mut outcome = outcome::read(output, &command, self.reports == Some(true));
+        let mut outcome = outcome::read(output, &command, self.unmarked_means_success == Some(true));
         if outcome.running.is_some() || output.text.as_str().contains("<status>running</status>") {
             return;
         }
@@ -138,10 +141,10 @@ impl Work<'_> {
             Some(rest.split_once(&format!("</{name}>")).map_or(rest, |it| it.0))
         };
         if let Some(command) = element("bash-input") {
-            self.typed = Some(command.trim().to_owned());
+            self.user_command = Some(command.trim().to_owned());
         }
         if let Some(printed) = element("bash-stdout")
-            && let Some(command) = self.typed.take()
+            && let Some(command) = self.user_command.take()
         {
             let printed = format!("{printed}\n{}", element("bash-stderr").unwrap_or_default());
             let output =
@@ -179,10 +182,10 @@ impl Work<'_> {
         let ended = outcome.running.is_none() && !outcome.is_stopped();
         let committed = outcome.result.as_deref().is_some_and(|it| it.starts_with("committed "));
         if read_only {
-            outcome = self.record_look(&run, &outcome);
+            outcome = self.record_read_only_run(&run, &outcome);
         } else {
             if outcome.ok == Some(false) {
-                self.instead = None;
+                self.abandoned_error = None;
             }
             if ended {
                 self.resolve_absent(number, command, &parsed, printed(output));
@@ -190,7 +193,7 @@ impl Work<'_> {
             if outcome.ok == Some(false) {
                 self.record_failure(&run, &outcome);
             } else if ended {
-                self.record_end(&run, &outcome, committed);
+                self.record_finished_run(&run, &outcome, committed);
             }
         }
         // A commit stands even if something beside it failed.
@@ -198,7 +201,7 @@ impl Work<'_> {
             self.read_repository(&run);
         }
         if outcome.ok == Some(true) && outcome.result.is_none() {
-            outcome.result = answer(command, output);
+            outcome.result = printed_answer(command, output);
         }
         // Its files are facts of their own.
         if outcome.ok != Some(false) && parsed.only_writes_files() {
@@ -218,7 +221,7 @@ impl Work<'_> {
     }
 
     /// Records a read-only command. A search without matches, or for the word "error", is no failure.
-    fn record_look(&mut self, run: &Run, outcome: &Outcome) -> Outcome {
+    fn record_read_only_run(&mut self, run: &Run, outcome: &Outcome) -> Outcome {
         let Run { number, command, parsed, output } = *run;
         let died = parsed.ends_in_viewer() && outcome::starts_as_fatal(output.text.as_str());
         let found = outcome.exit.map_or(!output.failed && !died, |it| it == 0);
@@ -231,7 +234,8 @@ impl Work<'_> {
         {
             self.expect_retry(error, command, parsed);
         }
-        let told = outcome.exit.is_some() || output.failed || died || self.reports != Some(false);
+        let told =
+            outcome.exit.is_some() || output.failed || died || self.unmarked_means_success != Some(false);
         let nothing = outcome.exit == Some(1) && is_empty_output(output) && parsed.searches();
         Outcome {
             exit: outcome.exit,
@@ -252,7 +256,7 @@ impl Work<'_> {
     }
 
     /// Records a command that ended and is not known to have failed.
-    fn record_end(&mut self, run: &Run, outcome: &Outcome, committed: bool) {
+    fn record_finished_run(&mut self, run: &Run, outcome: &Outcome, committed: bool) {
         let Run { number, command, parsed, output } = *run;
         let nothing = outcome.result.as_deref() == Some(outcome::CHECKED_NOTHING) || outcome.says_failed();
         let ok = !nothing && outcome.ok == Some(true);
@@ -350,17 +354,17 @@ impl Work<'_> {
         const SOON: usize = 8;
         command.programs().any(|words| {
             if let (Some(name), _) = branches(&words) {
-                self.saved.push((number, name.to_owned()));
+                self.created_refs.push((number, name.to_owned()));
             }
             match words[..] {
                 ["git", "reset", ref rest @ ..] if rest.contains(&"--hard") => {
-                    let soon = self.saved.last().is_some_and(|it| number - it.0 <= SOON);
+                    let soon = self.created_refs.last().is_some_and(|it| number - it.0 <= SOON);
                     match rest.iter().find(|it| !it.starts_with('-')) {
                         None | Some(&"HEAD") => self.uncommitted.has_edits(),
                         Some(to) if to.starts_with("origin/") || to.contains("@{") => {
                             !soon && self.uncommitted.has_edits()
                         }
-                        Some(to) => !soon && !self.saved.iter().any(|it| it.1 == *to),
+                        Some(to) => !soon && !self.created_refs.iter().any(|it| it.1 == *to),
                     }
                 }
                 _ => false,
@@ -385,7 +389,7 @@ impl Work<'_> {
 
 /// A command that began in `dir`, with that directory in its own leading `cd` or in a `cd` line before it,
 /// which the summary leaves out. `None` if it began in the working directory or its `cd` is absolute.
-fn placed(command: &str, dir: &str, base: Option<&str>) -> Option<String> {
+fn with_start_dir(command: &str, dir: &str, base: Option<&str>) -> Option<String> {
     let command = command.trim_start();
     match command::directory(command) {
         Some(to) if is_absolute(to) => None,
@@ -401,7 +405,7 @@ fn placed(command: &str, dir: &str, base: Option<&str>) -> Option<String> {
 }
 
 /// What the paths that a call prints are relative to, if certain; `Some(None)` is the working directory.
-pub(in crate::facts) fn looked_in(actions: &[Action], base: Option<&str>) -> Option<Option<String>> {
+pub(in crate::facts) fn output_directory(actions: &[Action], base: Option<&str>) -> Option<Option<String>> {
     let dir = actions.first().and_then(|it| it.dir.as_deref());
     let mut commands = actions.iter().filter_map(|it| it.command.as_deref()).map(ParsedCommand::of);
     let Some(command) = commands.next() else { return Some(dir.map(str::to_owned)) };
@@ -415,7 +419,7 @@ pub(in crate::facts) fn looked_in(actions: &[Action], base: Option<&str>) -> Opt
         return Some(at.map(|it| path(&it, dir, base)).or(dir.map(str::to_owned)));
     }
     // All programs ran in one directory outside of the working directory.
-    let mut places = command.placed().filter(|it| !["cd", "}"].contains(&it.0[0])).map(|it| it.1);
+    let mut places = command.programs_with_dirs().filter(|it| !["cd", "}"].contains(&it.0[0])).map(|it| it.1);
     let place = places.next().flatten()?;
     let elsewhere = path(place, dir, base);
     (is_absolute(&elsewhere) && places.all(|it| it == Some(place))).then_some(Some(elsewhere))
@@ -433,9 +437,9 @@ fn printed(output: &Output) -> &str {
 }
 
 /// What an inline script printed, if it is a line or two: that is what the script was run for.
-fn answer(command: &str, output: &Output) -> Option<String> {
+fn printed_answer(command: &str, output: &Output) -> Option<String> {
     const SHORT: usize = 200;
-    if output.cleared || command::probe(command).is_none() {
+    if output.cleared || command::inline_script_words(command).is_none() {
         return None;
     }
     let text = without_escapes(clip(printed(output), 4 * SHORT).0);

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::paths;
-use super::runs::looked_in;
+use super::runs::output_directory;
 use crate::facts::text::{clip, offset};
 use crate::facts::voice::ToolTopic;
 use crate::facts::{Detail, Fact};
@@ -160,7 +160,7 @@ impl Symbols {
     ) {
         /// Maximum definitions in a search result; more are an index.
         const ANSWER: usize = 20;
-        let dir = looked_in(actions, base).flatten();
+        let dir = output_directory(actions, base).flatten();
         let own = single_file(actions, base).filter(|it| it.contains('.'));
         let mut out = Vec::new();
         for line in clip(output, 20_000).0.lines() {

@@ -42,7 +42,7 @@ pub(in crate::plan) fn shorten(draft: &mut Draft<'_>, start: usize, room: u64) -
         let after = draft.counter.message(&made);
         if after <= room {
             draft.items.splice(start..end, [Segment::Made(made)]);
-            draft.others.push(super::of_message(
+            draft.message_ops.push(super::of_message(
                 message,
                 (size, after),
                 text,

@@ -21,10 +21,13 @@ impl Dialogue {
     pub(super) fn ask(&self, request: &SummaryRequest<'_>) -> Result<(ModelRequest, AfterAnswer), GaveUp> {
         match &self.stage {
             Stage::Whole => Ok(match self.whole(request) {
-                _ if request.host => {
-                    (self.of(request, self.facts(request), PromptText::Host, (1, 1)), AfterAnswer::Final)
+                _ if request.host => (
+                    self.request_for(request, self.facts(request), PromptText::Host, (1, 1)),
+                    AfterAnswer::Final,
+                ),
+                Some(excerpts) => {
+                    (self.request_for(request, excerpts, PromptText::Ask, (1, 1)), AfterAnswer::Final)
                 }
-                Some(excerpts) => (self.of(request, excerpts, PromptText::Ask, (1, 1)), AfterAnswer::Final),
                 None => {
                     let mut smaller = self.clone();
                     smaller.reduce_input(request);
@@ -32,22 +35,25 @@ impl Dialogue {
                 }
             }),
             Stage::Chunk { at, number, .. } => {
-                let excerpts = Self::cut(request);
+                let excerpts = Self::chunk_excerpts(request);
                 let room = self.room(request).unwrap_or(u64::MAX);
                 let (some, next) = render::chunk(&excerpts, *at, room, &Self::size(request));
                 let end = next.0 >= excerpts.len();
                 let part = (*number, self.parts(request).max(*number));
-                Ok((self.of(request, some, PromptText::Chunk, part), AfterAnswer::Chunk { at: next, end }))
+                Ok((
+                    self.request_for(request, some, PromptText::Chunk, part),
+                    AfterAnswer::Chunk { at: next, end },
+                ))
             }
             Stage::Fold { notes } => {
                 let room = self.room(request).unwrap_or(u64::MAX);
-                let front = front(notes, room, request);
+                let front = notes_to_merge(notes, room, request);
                 let last = front == notes.len();
                 let excerpts =
                     notes[..front].iter().enumerate().map(|(number, it)| note(number, it)).collect();
                 let text = if last { PromptText::Ask } else { PromptText::Fold };
                 let next = if last { AfterAnswer::Final } else { AfterAnswer::Folded(front) };
-                Ok((self.of(request, excerpts, text, (1, 1)), next))
+                Ok((self.request_for(request, excerpts, text, (1, 1)), next))
             }
             Stage::Repair { draft, faults, notes } => {
                 Ok((self.repair(request, draft, faults, notes.as_deref()), AfterAnswer::Final))
@@ -55,7 +61,7 @@ impl Dialogue {
             Stage::Verify { draft } => {
                 let own = request.own.verify.as_deref();
                 let excerpts = self.whole(request).unwrap_or_default();
-                let mut ask = self.of(request, excerpts, PromptText::Ask, (1, 1));
+                let mut ask = self.request_for(request, excerpts, PromptText::Ask, (1, 1));
                 let fill = self.fill(request, "", "", &[], (1, 1));
                 let look = own.map_or_else(
                     || prompt::filled(PromptText::Verify, &fill),
@@ -70,7 +76,7 @@ impl Dialogue {
         }
     }
 
-    fn of(
+    fn request_for(
         &self,
         request: &SummaryRequest<'_>,
         excerpts: Vec<Excerpt>,
@@ -97,7 +103,7 @@ impl Dialogue {
             said.push_str(prompt::filled(PromptText::Again, &fill).trim());
         }
         let turns = vec![Turn { speaker: Speaker::Us, text: said }];
-        ModelRequest { system, turns, prefix: prefix.cloned(), max_output: self.answer(request) }
+        ModelRequest { system, turns, prefix: prefix.cloned(), max_output: self.max_output(request) }
     }
 
     /// Asks again, naming the faults; without the transcript if it does not fit or only the length was wrong.
@@ -118,7 +124,7 @@ impl Dialogue {
                 system: prompt::filled(PromptText::System, &fill),
                 turns,
                 prefix: None,
-                max_output: self.answer(request),
+                max_output: self.max_output(request),
             };
         }
         let excerpts = match notes {
@@ -133,8 +139,12 @@ impl Dialogue {
                 self.whole(request).filter(fits).unwrap_or_else(|| self.facts(request))
             }
         };
-        let mut ask =
-            self.of(request, excerpts, if request.host { PromptText::Host } else { PromptText::Ask }, (1, 1));
+        let mut ask = self.request_for(
+            request,
+            excerpts,
+            if request.host { PromptText::Host } else { PromptText::Ask },
+            (1, 1),
+        );
         let fill = self.fill(request, "", "", faults, (1, 1));
         if !draft.trim().is_empty() {
             ask.turns.push(Turn { speaker: Speaker::Model, text: draft.to_owned() });
@@ -154,7 +164,7 @@ impl Dialogue {
             kept: &[],
             spec: request.spec,
             max_tokens: request.max_tokens,
-            shares_of: None,
+            budget_for_shares: None,
             style: request.style,
             focus: request.focus,
             pins: &[],
@@ -201,7 +211,7 @@ impl Dialogue {
     }
 
     /// The excerpts that chunks are made of, with outputs cut: a single whole output could fill many chunks.
-    fn cut(request: &SummaryRequest<'_>) -> Vec<Excerpt> {
+    fn chunk_excerpts(request: &SummaryRequest<'_>) -> Vec<Excerpt> {
         let cut = request
             .reductions
             .iter()
@@ -211,7 +221,7 @@ impl Dialogue {
 
     pub(super) fn parts(&self, request: &SummaryRequest<'_>) -> usize {
         let size = Self::size(request);
-        let all: u64 = Self::cut(request).iter().map(size).sum();
+        let all: u64 = Self::chunk_excerpts(request).iter().map(size).sum();
         self.room(request).map_or(1, |it| all.div_ceil(it.max(1)) as usize)
     }
 
@@ -219,7 +229,7 @@ impl Dialogue {
     fn room(&self, request: &SummaryRequest<'_>) -> Option<u64> {
         let window = request
             .window
-            .map(|it| it.saturating_sub(self.answer(request)).saturating_mul(SAFE_PERCENT) / 100);
+            .map(|it| it.saturating_sub(self.max_output(request)).saturating_mul(SAFE_PERCENT) / 100);
         let most = match (window, self.limit) {
             (Some(one), Some(other)) => one.min(other),
             (one, other) => one.or(other)?,
@@ -230,7 +240,7 @@ impl Dialogue {
     }
 
     /// Maximum output tokens of a request.
-    pub(super) fn answer(&self, request: &SummaryRequest<'_>) -> u64 {
+    pub(super) fn max_output(&self, request: &SummaryRequest<'_>) -> u64 {
         // Half as much again: our count differs from the model's, and a cut-off answer is useless.
         (request.max_tokens.saturating_mul(3) / 2).saturating_add(request.thinking)
     }
@@ -291,7 +301,7 @@ fn note(number: usize, text: &str) -> Excerpt {
 }
 
 /// Number of notes at the front to merge: all if they fit, otherwise as many as do, but at least two.
-fn front(notes: &[String], room: u64, request: &SummaryRequest<'_>) -> usize {
+fn notes_to_merge(notes: &[String], room: u64, request: &SummaryRequest<'_>) -> usize {
     let mut used = 0;
     for (index, it) in notes.iter().enumerate() {
         used += (request.count)(it) + 12;

@@ -41,14 +41,14 @@ fn is_condition(clause: &str) -> bool {
     CONDITION.is_match(bare)
 }
 
-static DOUBLE: AsciiFirstRegex =
+static EXCEPTION_WORDS: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?i)\b(?:without|unless|ohne|sans|sin|except|only)\b|未经|没有|除非");
 
 /// Whether two sentences point the same way: both negate, or neither does. If both have a word such as
 /// "without", two negations may cancel out, so that their number decides.
-pub(in crate::summary) fn alike(one: &str, other: &str) -> bool {
+pub(in crate::summary) fn same_polarity(one: &str, other: &str) -> bool {
     let (a, b) = (negations(one), negations(other));
-    if a.max(b) > 1 && DOUBLE.is_match(one) && DOUBLE.is_match(other) {
+    if a.max(b) > 1 && EXCEPTION_WORDS.is_match(one) && EXCEPTION_WORDS.is_match(other) {
         a % 2 == b % 2
     } else {
         (a > 0) == (b > 0)
@@ -76,7 +76,7 @@ fn is_rule(clause: &str) -> bool {
 /// Whether a line about the same subject as a rule agrees with it. A line that permits something agrees only
 /// with a rule that does; otherwise both must point the same way.
 pub(in crate::summary) fn agrees(rule: &str, line: &str) -> bool {
-    if permits(line) { permits(rule) } else { alike(rule, line) }
+    if permits(line) { permits(rule) } else { same_polarity(rule, line) }
 }
 
 /// Minimum overlap of two texts about the same subject.
@@ -93,7 +93,7 @@ pub struct Sources<'a> {
     /// What the model said, and its plan.
     model: Vec<Passage>,
     /// The text of the user's messages and of earlier summaries.
-    told: String,
+    user_text: String,
 }
 
 named! {
@@ -116,7 +116,7 @@ impl<'a> Sources<'a> {
             user: Vec::new(),
             context: Vec::new(),
             model: Vec::new(),
-            told: String::new(),
+            user_text: String::new(),
         };
         for message in history.messages() {
             let text = message.plain();
@@ -127,8 +127,8 @@ impl<'a> Sources<'a> {
                 (Role::User, Kind::Said) | (_, Kind::Summary) => {
                     // An earlier summary has many lines that do not depend on each other.
                     out.user.extend(paragraphs(&text).map(Passage::of));
-                    out.told.push_str(&flat(&text));
-                    out.told.push('\n');
+                    out.user_text.push_str(&flat(&text));
+                    out.user_text.push('\n');
                 }
                 (Role::System, _) | (_, Kind::Context) => {
                     out.context.extend(paragraphs(&text).map(Passage::of));
@@ -157,7 +157,7 @@ impl<'a> Sources<'a> {
         // Quotations of the user need no other source.
         let mut rest = sentence.to_owned();
         for quote in quotes(sentence) {
-            if self.told.contains(&flat(quote)) {
+            if self.user_text.contains(&flat(quote)) {
                 rest = rest.replacen(quote, "", 1);
             }
         }
@@ -182,7 +182,7 @@ impl<'a> Sources<'a> {
         }
         let given = match place {
             ClaimPlace::Rules => {
-                (all(&[&self.user, &self.context], sentence) && self.tells(sentence))
+                (all(&[&self.user, &self.context], sentence) && self.is_about_user_text(sentence))
                     || (self.is_decided(sentence) && !self.contradicts(sentence))
             }
             ClaimPlace::Tasks => all(&[&self.user, &self.context, &self.model], sentence),
@@ -207,7 +207,7 @@ impl<'a> Sources<'a> {
     }
 
     /// Whether the user or the client speaks of the same subject, with more than one word in common.
-    fn tells(&self, sentence: &str) -> bool {
+    fn is_about_user_text(&self, sentence: &str) -> bool {
         let mine = keys(sentence);
         let least = if mine.len() > 1 { 2 } else { 1 };
         let near =
@@ -274,7 +274,7 @@ impl<'a> Sources<'a> {
             for (_, theirs, _) in near {
                 if (*theirs > 0) == no { same = true } else { other = true }
             }
-            other && !same && alike(sentence, clause)
+            other && !same && same_polarity(sentence, clause)
         })
     }
 
@@ -335,7 +335,7 @@ impl<'a> Sources<'a> {
                     shown = outcome.ok.or(shown).or(Some(true));
                 }
             }
-            let told = lexicon::sentences(&self.told)
+            let told = lexicon::sentences(&self.user_text)
                 .into_iter()
                 .any(|it| claim.said.is_match(it) && !words.no.is_match(it) && !words.open.is_match(it));
             shown != Some(true) && !told
@@ -474,10 +474,10 @@ mod tests {
 
     #[test]
     fn sentences_point_alike() {
-        assert!(alike("Never touch legacy/", "legacy/ is off-limits"));
-        assert!(!alike("Never touch legacy/", "Always touch legacy/"));
-        assert!(!alike("Never push without asking", "Pushing without asking is fine"));
-        assert!(alike("不要修改旧文件", "旧文件禁止改动"));
+        assert!(same_polarity("Never touch legacy/", "legacy/ is off-limits"));
+        assert!(!same_polarity("Never touch legacy/", "Always touch legacy/"));
+        assert!(!same_polarity("Never push without asking", "Pushing without asking is fine"));
+        assert!(same_polarity("不要修改旧文件", "旧文件禁止改动"));
     }
 
     #[test]

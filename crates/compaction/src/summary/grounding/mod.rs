@@ -247,7 +247,7 @@ fn added(missing: &Ledger, request: &SummaryRequest<'_>) -> String {
         kept: &[],
         spec: &spec,
         max_tokens: request.max_tokens.saturating_mul(ADDED_SHARE) / 100,
-        shares_of: None,
+        budget_for_shares: None,
         style: SummaryStyle::Detailed,
         focus: None,
         pins: &[],

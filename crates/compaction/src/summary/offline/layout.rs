@@ -10,16 +10,16 @@ use crate::profile::{Section, SummaryShape};
 use history::History;
 
 /// Percent of the room that a last request quoted whole may take: files and the plan need some, too.
-const WHOLE: u64 = 70;
+const MAX_WHOLE_PERCENT: u64 = 70;
 
 /// Whether a rule is part of a prompt.
-pub(super) fn says(prompt: &Fact, rule: &Fact) -> bool {
+pub(super) fn contains_rule(prompt: &Fact, rule: &Fact) -> bool {
     rule.message == prompt.message && prompt.text.contains(rule.text.as_str())
 }
 
 /// Whether the line of a prompt contains a rule that is part of the prompt.
 fn quotes(line: &SummaryLine, prompt: &Fact, rule: &Fact) -> bool {
-    says(prompt, rule) && line.text.contains(&facts::flat(&rule.text))
+    contains_rule(prompt, rule) && line.text.contains(&facts::flat(&rule.text))
 }
 
 /// Whether the line of the last request contains a path.
@@ -53,7 +53,7 @@ impl Age {
 }
 
 /// Maximum bytes of a line that lists commands: the label in front, which holds for all, must stay near.
-const LISTED: usize = 240;
+const MAX_COMMANDS_LINE: usize = 240;
 
 /// A list as lines of at most `bytes`, each with at least one piece.
 fn listed<'a>(pieces: &'a [&'a str], bytes: usize) -> Vec<&'a [&'a str]> {
@@ -73,16 +73,16 @@ fn listed<'a>(pieces: &'a [&'a str], bytes: usize) -> Vec<&'a [&'a str]> {
 type Label = (usize, String, String);
 
 /// Minimum characters of a request: less says nothing.
-const SHORTEST: usize = 40;
+const MIN_REQUEST_CHARS: usize = 40;
 
 /// Maximum characters of a prompt that also stays behind the summary.
-const BEGUN: usize = 300;
+const MAX_KEPT_PROMPT: usize = 300;
 
 /// Maximum characters of a goal whose message is behind the summary.
-const NAMED: usize = 200;
+const MAX_TAIL_GOAL: usize = 200;
 
 /// Maximum characters of a goal that was answered before the last request. Its rules have their own lines.
-const REPLIED: usize = 1_500;
+const MAX_ANSWERED_GOAL: usize = 1_500;
 
 /// What has been admitted so far.
 #[derive(Default)]
@@ -119,7 +119,7 @@ impl Layout<'_, '_> {
             }
             (Voice::Model, Topic::Findings) if fact.message < self.turn => Age::EarlierTurn,
             (Voice::Model, Topic::Findings | Topic::Untested)
-                if self.style.worked.is_some_and(|it| it > fact.message) =>
+                if self.style.last_work.is_some_and(|it| it > fact.message) =>
             {
                 Age::BeforeWork
             }
@@ -144,18 +144,18 @@ impl Layout<'_, '_> {
         self.admit_whole(items, &mut by_kind, &mut admitted);
         // What a sealed compaction replaced is mostly over: its details get the room that is left.
         let sealed = history.messages().iter().rposition(|it| it.replaced.is_some());
-        let tiers = || priority::tiers_of(self.ask.style, self.ask.shares_of.is_some());
+        let tiers = || priority::tiers_of(self.ask.style, self.ask.budget_for_shares.is_some());
         for (late, tier) in tiers().map(|it| (false, it)).chain(tiers().map(|it| (true, it))) {
             for &number in by_kind.get(&tier.kind).into_iter().flatten() {
                 let item = &items[number];
                 let is_late = sealed == Some(item.fact.message) && tier.kind.is_detail();
                 let is_told = tier.kind == LineKind::Asked && is_quoted(items, &item.fact.text)
-                    || super::stands_in_its_message(item, items.iter(), self.ask);
+                    || super::is_in_line_of_message(item, items.iter(), self.ask);
                 if is_late == late && !is_told {
                     self.admit(number, items, tier, &mut admitted);
                 }
                 if matches!(tier.kind, LineKind::Goal | LineKind::Last) {
-                    self.drop_told(items, &mut admitted);
+                    self.drop_contained(items, &mut admitted);
                 }
             }
         }
@@ -163,8 +163,8 @@ impl Layout<'_, '_> {
     }
 
     /// Removes directives that a longer line now contains, and frees their room.
-    fn drop_told(&mut self, items: &mut [Candidate], admitted: &mut Admitted) {
-        let told = |it: &usize| super::stands_in_its_message(&items[*it], items.iter(), self.ask);
+    fn drop_contained(&mut self, items: &mut [Candidate], admitted: &mut Admitted) {
+        let told = |it: &usize| super::is_in_line_of_message(&items[*it], items.iter(), self.ask);
         let told: Vec<usize> = admitted.order.iter().copied().filter(told).collect();
         admitted.order.retain(|it| !told.contains(it));
         for number in told {
@@ -220,7 +220,7 @@ impl Layout<'_, '_> {
     /// Admits or lengthens the line of an item if there is room.
     fn admit(&mut self, number: usize, items: &mut [Candidate], tier: &Tier, admitted: &mut Admitted) {
         let item = &items[number];
-        let cap = self.ask.shares_of.unwrap_or(0).max(self.ask.max_tokens) * tier.share / 100;
+        let cap = self.ask.budget_for_shares.unwrap_or(0).max(self.ask.max_tokens) * tier.share / 100;
         let age = (item.section, item.topic, self.age(item.fact));
         let mut around = 0;
         if !admitted.open.contains(&item.section) {
@@ -262,14 +262,14 @@ impl Layout<'_, '_> {
         labels: &HashSet<Label>,
     ) -> Option<(SummaryLine, Option<Label>, u64)> {
         if self.ask.stays(item.fact) && item.fact.voice() == Voice::User {
-            chars = chars.min(BEGUN);
+            chars = chars.min(MAX_KEPT_PROMPT);
         }
         if item.fact.message >= self.ask.region.end && item.fact.topic == Topic::Goal {
-            chars = chars.min(NAMED);
+            chars = chars.min(MAX_TAIL_GOAL);
         }
-        let over = self.style.answered > Some(item.fact.message) && !self.style.follows_up;
+        let over = self.style.previous_answer > Some(item.fact.message) && !self.style.follows_up;
         if item.fact.topic == Topic::Goal && over {
-            chars = chars.min(REPLIED);
+            chars = chars.min(MAX_ANSWERED_GOAL);
         }
         loop {
             let line = line::line(item.fact, item.ended, chars, &self.style);
@@ -285,7 +285,7 @@ impl Layout<'_, '_> {
             // Shortens in proportion to the cost, by an eighth at least.
             let length = chars.min(item.fact.text.chars().count());
             chars = (length * room as usize / cost as usize).min(length - length / 8);
-            if !cuts || chars < SHORTEST {
+            if !cuts || chars < MIN_REQUEST_CHARS {
                 return None;
             }
         }
@@ -293,7 +293,7 @@ impl Layout<'_, '_> {
 
     /// The last request, if it fits whole but not beside separate lines for the rules in it.
     fn whole(&mut self, items: &[Candidate]) -> Option<(usize, SummaryLine, u64)> {
-        let room = self.ask.max_tokens.saturating_sub(self.used) * WHOLE / 100;
+        let room = self.ask.max_tokens.saturating_sub(self.used) * MAX_WHOLE_PERCENT / 100;
         let asked = |it: &Candidate| {
             it.kind == LineKind::Last && it.fact.voice() == Voice::User && !self.ask.stays(it.fact)
         };
@@ -390,7 +390,7 @@ impl Layout<'_, '_> {
             }
             if *topic == Topic::Goal {
                 // The current goal comes before answered ones.
-                sorted.sort_by_key(|it| self.style.answered > Some(it.0.message));
+                sorted.sort_by_key(|it| self.style.previous_answer > Some(it.0.message));
             }
             if *topic == Topic::Errors {
                 sorted.sort_by_key(|it| LineKind::of(it.0) == LineKind::Mended);
@@ -418,7 +418,9 @@ impl Layout<'_, '_> {
                 }
             }
             for ((_, label, _), pieces) in joined {
-                for pieces in listed(&pieces, if *topic == Topic::Commands { LISTED } else { usize::MAX }) {
+                for pieces in
+                    listed(&pieces, if *topic == Topic::Commands { MAX_COMMANDS_LINE } else { usize::MAX })
+                {
                     out.push_str(&format!("- {label}: {}\n", pieces.join(", ")));
                 }
             }

@@ -28,7 +28,7 @@ pub(super) struct LineStyle {
     /// Errors have a section of their own, so commands do not repeat them.
     pub(super) errors_apart: bool,
     /// The message that answered the request before the current one.
-    pub(super) answered: Option<usize>,
+    pub(super) previous_answer: Option<usize>,
     /// The message that answered the last prompt: a question, or what the session ends with.
     pub(super) last_answered: Option<usize>,
     /// The reply that ends the session, if it stands behind the summary.
@@ -44,7 +44,7 @@ pub(super) struct LineStyle {
     /// Whether the current request says little without the one before it.
     pub(super) follows_up: bool,
     /// The message of the last call that changed something or ran a program.
-    pub(super) worked: Option<usize>,
+    pub(super) last_work: Option<usize>,
     /// The system's words, by ours.
     pub(super) words: BTreeMap<String, String>,
 }
@@ -110,7 +110,7 @@ impl SummaryLine {
 /// Writes a fact with at most about `chars` characters of its own text. `ended`: the outcome of the command
 /// that an error comes from, if the command has no line of its own.
 pub(super) fn line(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyle) -> SummaryLine {
-    let SummaryLine { label, group, text } = unfolded(fact, ended, chars, style);
+    let SummaryLine { label, group, text } = raw_line(fact, ended, chars, style);
     SummaryLine { label: label.map(one_line), group, text: one_line(text) }
 }
 
@@ -125,7 +125,7 @@ fn one_line(text: String) -> String {
     text.split(breaks).map(str::trim).filter(|it| !it.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyle) -> SummaryLine {
+fn raw_line(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyle) -> SummaryLine {
     let at = format!("[#{}]", fact.message);
     let single = |text: String| {
         // The text may begin with the list marker that the line gets.
@@ -147,7 +147,7 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
             },
         },
         Detail::Name(kind) => {
-            let label = named(*kind).to_string();
+            let label = kind_label(*kind).to_string();
             SummaryLine {
                 label: Some(label),
                 group: String::new(),
@@ -162,11 +162,12 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
         Detail::Command { outcome, .. } => single(format!(
             "{} → {}",
             command(&fact.text, chars),
-            came_to(outcome, (!style.errors_apart).then_some(chars.max(120)))
+            outcome_text(outcome, (!style.errors_apart).then_some(chars.max(120)))
         )),
         Detail::Error { of, resolved, similar, excused } => {
             // An earlier summary's error was not seen again; others may have ended with later work.
-            let unseen = fact.voice() == Voice::Summary || style.worked.is_some_and(|it| it > fact.message);
+            let unseen =
+                fact.voice() == Voice::Summary || style.last_work.is_some_and(|it| it > fact.message);
             let state = error_state(fact.message, *resolved, *similar, *excused, unseen);
             single(error(fact, of.as_deref(), resolved.is_some(), &state, ended, chars))
         }
@@ -184,8 +185,9 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
                 SummaryLine { label: None, group: String::new(), text }
             }
             Topic::Goal => {
-                let over =
-                    style.answered.filter(|it| *it > fact.message && !fact.text.starts_with(UNREADABLE));
+                let over = style
+                    .previous_answer
+                    .filter(|it| *it > fact.message && !fact.text.starts_with(UNREADABLE));
                 let plan = finished_plan(&fact.text)
                     .filter(|_| over.is_some() && !style.follows_up && fact.voice() == Voice::User);
                 single(plan.unwrap_or_else(|| words(fact, chars))).ending(&style.end_of_goal(fact, over))
@@ -250,7 +252,7 @@ fn error(
     let text = cut(fact.text.trim_start_matches("- "), chars);
     match (of, ended) {
         (Some(of), Some(ended)) if !resolved => {
-            format!("{} → {}: {text} → {state}", command(of, chars.min(260)), came_to(ended, None))
+            format!("{} → {}: {text} → {state}", command(of, chars.min(260)), outcome_text(ended, None))
         }
         // Only unresolved errors name their command: beside an old error, it would seem to fail still.
         (Some(of), None) if !resolved => {
@@ -322,7 +324,7 @@ pub(super) fn op_words(op: FileOp) -> &'static str {
     }
 }
 
-fn named(kind: Name) -> &'static str {
+fn kind_label(kind: Name) -> &'static str {
     match kind {
         Name::Url => "URLs",
         Name::Hash => "hashes",
@@ -436,7 +438,7 @@ fn unfiltered(command: &str) -> &str {
 }
 
 /// An outcome in a few words. `chars`: maximum characters of the error; `None` leaves it out.
-fn came_to(outcome: &Outcome, chars: Option<usize>) -> String {
+fn outcome_text(outcome: &Outcome, chars: Option<usize>) -> String {
     let mut parts: Vec<String> = Vec::new();
     match outcome.ok {
         Some(true) => parts.push("ok".into()),

@@ -1,7 +1,7 @@
 //! How words of the user and the model are quoted: typed before pasted text, and both ends of a long text.
 
 use super::SHORT;
-use crate::facts::text::stretches::{Stretch, stretches};
+use crate::facts::text::regions::{Region, regions};
 use crate::facts::text::{clip, clip_end, flat, is_slash_command, without_cut_announcement};
 use crate::facts::{Fact, Voice, is_plan};
 
@@ -149,19 +149,19 @@ fn apart(typed: &[String], pasted: &[Pasted], chars: usize) -> String {
 /// The typed and the pasted parts of a text, each as one line.
 fn unpasted(text: &str) -> (Vec<String>, Vec<Pasted>) {
     let (mut typed, mut pasted) = (Vec::new(), Vec::new());
-    for (kind, stretch) in stretches(text) {
+    for (kind, region) in regions(text) {
         let most = match kind {
-            Stretch::Typed => {
-                typed.push(flat(stretch));
+            Region::Typed => {
+                typed.push(flat(region));
                 continue;
             }
-            Stretch::Block | Stretch::Document => usize::MAX,
-            Stretch::Diff => DIFF,
-            Stretch::Log | Stretch::Transcript => LOGGED,
-            Stretch::HarnessText => MANUAL,
+            Region::Block | Region::Document => usize::MAX,
+            Region::Diff => DIFF,
+            Region::Log | Region::Transcript => LOGGED,
+            Region::HarnessText => MANUAL,
         };
         // A fence may share its line with content; the language after an opening fence is not content.
-        let bare = stretch.lines().enumerate().map(|(at, it)| match it.trim_start().strip_prefix("```") {
+        let bare = region.lines().enumerate().map(|(at, it)| match it.trim_start().strip_prefix("```") {
             Some(rest) if rest.trim().is_empty() || at == 0 && !rest.trim().contains(' ') => "",
             Some(rest) if rest.trim().contains(' ') => rest,
             Some(_) => it,

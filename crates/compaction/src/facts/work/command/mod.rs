@@ -4,7 +4,7 @@ mod exit_code;
 mod filters;
 mod git;
 mod operation;
-mod probe;
+mod inline_script;
 mod read_only;
 
 use super::paths::{file_name, is_absolute};
@@ -12,9 +12,9 @@ use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::flat;
 pub(in crate::facts::work) use filters::lets_through;
 use history::tools::{self, Joint, Program};
+pub(in crate::facts) use inline_script::inline_script_words;
 pub(in crate::facts) use operation::Operation;
 use operation::operation;
-pub(in crate::facts) use probe::probe;
 use read_only::program_is_read_only;
 
 /// Words of a command that builds, checks or runs a project.
@@ -89,7 +89,7 @@ fn after_cd(command: &str) -> Option<(&str, &str)> {
 
 /// The leading `&&` list of a command, which succeeded if the whole did. If a pipe, `;`, `||` or line break
 /// ends the list, its last program is left out: that one may have failed.
-pub(in crate::facts) fn certain(command: &str) -> &str {
+pub(in crate::facts) fn surely_succeeded_part(command: &str) -> &str {
     let mut rest = command.trim();
     while let Some((_, after)) = after_cd(rest) {
         rest = after.trim_start();
@@ -347,7 +347,7 @@ impl ParsedCommand {
     }
 
     /// Whether its last program prints a count: `wc -l`, `grep -c`, `--count`.
-    pub(in crate::facts) fn ends_in_a_count(&self) -> bool {
+    pub(in crate::facts) fn ends_in_count(&self) -> bool {
         let short = |it: &str| it.starts_with('-') && !it.starts_with("--") && it.contains('c');
         self.programs().last().is_some_and(|words| match file_name(words[0]) {
             "wc" => true,
@@ -357,7 +357,7 @@ impl ParsedCommand {
     }
 
     /// Whether its last program changes nothing.
-    pub(in crate::facts) fn ends_in_a_look(&self) -> bool {
+    pub(in crate::facts) fn ends_read_only(&self) -> bool {
         self.programs().last().is_some_and(|it| program_is_read_only(&it))
     }
 
@@ -370,7 +370,7 @@ impl ParsedCommand {
                 && !it.starts_with("/dev/")
                 && it.len() >= 5
         };
-        let searches = self.placed().filter(|it| greps(it.0[0]) || LISTS.contains(&it.0[0]));
+        let searches = self.programs_with_dirs().filter(|it| greps(it.0[0]) || LISTS.contains(&it.0[0]));
         let below = |(words, dir): (Vec<&str>, Option<&str>)| -> Vec<String> {
             let named = words[1..].iter().filter(|it| plain(it)).map(|it| it.trim_end_matches('/'));
             let place = |it: &str| match dir {
@@ -408,7 +408,7 @@ impl ParsedCommand {
         const PASSES: [&str; 12] =
             ["cd", "echo", "printf", "true", "pwd", "head", "tail", "sort", "uniq", "wc", "pushd", "popd"];
         let mut places = Vec::new();
-        for (words, dir) in self.placed() {
+        for (words, dir) in self.programs_with_dirs() {
             match words[..] {
                 ["git", "grep" | "ls-files" | "status", ..] => places.push(dir),
                 [head, ..] if greps(file_name(head)) || LISTS.contains(&file_name(head)) => places.push(dir),
@@ -422,7 +422,7 @@ impl ParsedCommand {
     }
 
     /// The arguments that do not exist, as the output shows: `a` of `cat a || echo none`.
-    pub(in crate::facts) fn absent<'a>(&'a self, output: &str) -> Vec<&'a str> {
+    pub(in crate::facts) fn missing_arguments<'a>(&'a self, output: &str) -> Vec<&'a str> {
         let instead = |it: &Program| {
             let told = it.words[1..].join(" ");
             let echoes = it.joint == Joint::Or && it.words[0] == "echo" && !told.contains('$');
@@ -455,7 +455,7 @@ impl ParsedCommand {
     }
 
     /// The words of each program, and the directory in which it runs.
-    pub(super) fn placed(&self) -> impl Iterator<Item = (Vec<&str>, Option<&str>)> {
+    pub(super) fn programs_with_dirs(&self) -> impl Iterator<Item = (Vec<&str>, Option<&str>)> {
         self.programs().zip(self.programs.iter().map(|it| it.dir.as_deref()))
     }
 }
@@ -562,7 +562,7 @@ mod tests {
             ("make; ls", ""),
             ("make || true", ""),
         ] {
-            assert_eq!(certain(command), expected, "{command}");
+            assert_eq!(surely_succeeded_part(command), expected, "{command}");
         }
         assert_eq!(dedup_key("cd /a && cargo test 2>&1 | tail -5"), dedup_key("cargo test"));
         assert_eq!(dedup_key("git add . && git commit -m 'a'"), dedup_key("git add . && git commit -m 'b'"));

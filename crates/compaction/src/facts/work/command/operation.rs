@@ -236,7 +236,7 @@ impl ParsedCommand {
         let is_loop = self.programs().any(|it| matches!(it[0], "for" | "while" | "until"));
         let moves = self.programs().any(|it| matches!(it[0], "cd" | "pushd"));
         let tests: Vec<_> =
-            self.placed().filter(|it| operation(&it.0).is_some_and(|it| it.tests())).collect();
+            self.programs_with_dirs().filter(|it| operation(&it.0).is_some_and(|it| it.tests())).collect();
         let varies = || moves || tests.iter().flat_map(|it| &it.0).any(|it| it.contains('$'));
         tests.windows(2).all(|it| it[0] == it[1]) && (tests.len() > 1 || is_loop && !varies())
     }

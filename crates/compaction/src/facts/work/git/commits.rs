@@ -1,7 +1,7 @@
 //! Commits of this session that no longer exist: their branch was rebased, amended or reset.
 
 use super::super::command::ParsedCommand;
-use super::{COMMITTED, is_same, log, of_git};
+use super::{COMMITTED, git_args, is_same_commit, log};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 
 static REBASED: AsciiFirstRegex = AsciiFirstRegex::new(
@@ -28,7 +28,7 @@ fn asks_for_branch(words: &[&str]) -> bool {
 fn printed_branch<'o>(parsed: &ParsedCommand, output: &'o str) -> Option<&'o str> {
     let mut programs = parsed.programs().filter(|it| it[0] != "cd");
     let asked = matches!(
-        programs.next().as_deref().and_then(of_git)?,
+        programs.next().as_deref().and_then(git_args)?,
         ["branch", "--show-current"] | ["rev-parse", "--abbrev-ref", "HEAD"]
     );
     let name = output.trim_end().lines().last()?;
@@ -39,13 +39,13 @@ fn printed_branch<'o>(parsed: &ParsedCommand, output: &'o str) -> Option<&'o str
 #[derive(Default)]
 pub(in crate::facts) struct Commits {
     /// Branch and hash of existing commits, in order; a commit is in it once per branch.
-    made: Vec<(String, String)>,
+    existing: Vec<(String, String)>,
     /// The current branch, as far as known; may be empty.
     branch: String,
     /// Whether `branch` is certain: git named it, or the session created it.
-    stated: bool,
+    branch_is_certain: bool,
     /// Hashes that no longer exist and were not named since.
-    gone: Vec<String>,
+    lost: Vec<String>,
     /// Hashes that were pushed: a rebase onto the branch's own upstream keeps them.
     pushed: Vec<String>,
     /// For each `git log`: how many commits had been made before, and the hash of the newest listed.
@@ -68,14 +68,14 @@ impl Commits {
         let mut on_upstream: Vec<bool> = Vec::new();
         for words in parsed.programs() {
             self.follow_branches(&words);
-            match of_git(&words).unwrap_or_default() {
+            match git_args(&words).unwrap_or_default() {
                 // A push after a rebase does not push the old commits.
                 ["push", rest @ ..]
                     if on_upstream.is_empty()
                         && !rest.contains(&"--dry-run")
                         && is_pushed(output, &self.branch) =>
                 {
-                    let here = self.made.iter().filter(|it| it.0 == self.branch);
+                    let here = self.existing.iter().filter(|it| it.0 == self.branch);
                     self.pushed.extend(here.map(|it| it.1.clone()));
                 }
                 ["rebase", .., onto] => {
@@ -87,7 +87,7 @@ impl Commits {
                 }
                 _ => {}
             }
-            if let Some(most) = self.taken_by(&words, now.map(|it| it.as_str())) {
+            if let Some(most) = self.commits_removed_by_reset(&words, now.map(|it| it.as_str())) {
                 self.lose_newest(most);
                 rewritten = now.map(|it| it.end());
             }
@@ -97,7 +97,7 @@ impl Commits {
                 self.branch = branch.as_str().to_owned();
             }
             let unpushed = || {
-                let of_branch = self.made.iter().rev().filter(|it| it.0 == self.branch);
+                let of_branch = self.existing.iter().rev().filter(|it| it.0 == self.branch);
                 of_branch.take_while(|it| !self.pushed.contains(&it.1)).count()
             };
             let keeps = !on_upstream.is_empty() && on_upstream.iter().all(|it| *it);
@@ -107,11 +107,11 @@ impl Commits {
         for found in COMMITTED.captures_iter(output) {
             let (Some(branch), Some(hash)) = (found.get(1), found.get(2)) else { continue };
             self.branch = branch.as_str().to_owned();
-            self.stated = true;
+            self.branch_is_certain = true;
             if command.contains("--amend") {
                 self.lose_newest(1);
             }
-            self.made.push((self.branch.clone(), hash.as_str().to_owned()));
+            self.existing.push((self.branch.clone(), hash.as_str().to_owned()));
         }
         let mut named = ON_BRANCH.captures_iter(output).last().filter(|_| command.contains("git "));
         // Only the first match: what is printed after it may have headings (`## x`) of its own.
@@ -121,9 +121,9 @@ impl Commits {
         }
         if let Some(found) = named {
             self.branch = found.iter().skip(1).flatten().next().map_or("", |it| it.as_str()).to_owned();
-            self.stated = true;
+            self.branch_is_certain = true;
         } else if let Some(name) = printed_branch(&parsed, output) {
-            (self.branch, self.stated) = (name.to_owned(), true);
+            (self.branch, self.branch_is_certain) = (name.to_owned(), true);
         }
         // Hashes that are printed after the rewrite still exist.
         if let Some(at) = rewritten {
@@ -136,42 +136,43 @@ impl Commits {
 
     /// Marks as lost the commits of the branch that its log omits although it lists an older one.
     fn lose_unlisted(&mut self, listed: &[(String, String)]) {
-        let lists = |hash: &str| listed.iter().any(|it| is_same(&it.0, hash));
+        let lists = |hash: &str| listed.iter().any(|it| is_same_commit(&it.0, hash));
         let base = self.bases.iter().filter(|it| lists(&it.1)).map(|it| it.0).min();
         let made = |it: &(usize, &(String, String))| it.1.0 == self.branch && lists(&it.1.1);
-        let oldest = self.made.iter().enumerate().find(made).map(|it| it.0);
+        let oldest = self.existing.iter().enumerate().find(made).map(|it| it.0);
         let from = base.into_iter().chain(oldest).min().unwrap_or(usize::MAX);
-        let over = |it: &usize| self.made[*it].0 == self.branch && !lists(&self.made[*it].1);
-        let over: Vec<usize> = (0..self.made.len()).rev().take_while(|it| *it >= from).filter(over).collect();
-        self.gone.extend(over.into_iter().map(|it| self.made.remove(it).1));
-        self.bases.extend(listed.first().map(|it| (self.made.len(), it.0.clone())));
+        let over = |it: &usize| self.existing[*it].0 == self.branch && !lists(&self.existing[*it].1);
+        let over: Vec<usize> =
+            (0..self.existing.len()).rev().take_while(|it| *it >= from).filter(over).collect();
+        self.lost.extend(over.into_iter().map(|it| self.existing.remove(it).1));
+        self.bases.extend(listed.first().map(|it| (self.existing.len(), it.0.clone())));
     }
 
     /// The current branch, if it is certain.
     pub(in crate::facts) fn branch(&self) -> Option<&str> {
-        Some(self.branch.as_str()).filter(|it| self.stated && !it.is_empty())
+        Some(self.branch.as_str()).filter(|it| self.branch_is_certain && !it.is_empty())
     }
 
     /// Takes over the branch that an earlier summary states.
     pub(in crate::facts) fn resume(&mut self, branch: &str) {
-        (self.branch, self.stated) = (branch.to_owned(), true);
+        (self.branch, self.branch_is_certain) = (branch.to_owned(), true);
     }
 
     /// The last command ran in another worktree, so that the current branch is uncertain.
     pub(in crate::facts) fn leave_tree(&mut self) {
-        self.stated = false;
+        self.branch_is_certain = false;
     }
 
     /// A branch that has a commit: `told` if it still does, otherwise the last one known.
     pub(in crate::facts) fn branch_of<'a>(&'a self, hash: &str, told: &'a str) -> &'a str {
-        let mut has = self.made.iter().filter(|it| is_same(&it.1, hash)).map(|it| it.0.as_str());
+        let mut has = self.existing.iter().filter(|it| is_same_commit(&it.1, hash)).map(|it| it.0.as_str());
         has.clone().find(|it| *it == told).or_else(|| has.next_back()).unwrap_or(told)
     }
 
     /// `from`: the current branch if `None`.
     fn rename_branch(&mut self, from: Option<&str>, to: &str) {
         let from = from.map_or(self.branch.clone(), str::to_owned);
-        self.made.iter_mut().filter(|it| it.0 == from).for_each(|it| it.0 = to.to_owned());
+        self.existing.iter_mut().filter(|it| it.0 == from).for_each(|it| it.0 = to.to_owned());
         if self.branch == from {
             self.branch = to.to_owned();
         }
@@ -179,27 +180,27 @@ impl Commits {
 
     /// Follows a program to another branch; a new branch gets the commits of the one that it starts from.
     fn follow_branches(&mut self, words: &[&str]) {
-        let (made, to) = branches(words);
-        match of_git(words).unwrap_or_default() {
+        let (created, to) = branches(words);
+        match git_args(words).unwrap_or_default() {
             ["branch", "-m" | "-M" | "--move", from, to] => self.rename_branch(Some(from), to),
             ["branch", "-m" | "-M" | "--move", to] => self.rename_branch(None, to),
             ["branch", rest @ ..] if rest.iter().any(|it| ["-D", "-d", "--delete"].contains(it)) => {
-                let deleted = self.made.extract_if(.., |it| rest.contains(&it.0.as_str()));
-                self.gone.extend(deleted.map(|it| it.1));
+                let deleted = self.existing.extract_if(.., |it| rest.contains(&it.0.as_str()));
+                self.lost.extend(deleted.map(|it| it.1));
             }
             _ => {}
         }
-        if let Some(name) = made {
+        if let Some(name) = created {
             // An argument after the name is the start point.
             let from = words.last().filter(|it| **it != name).map_or(self.branch.as_str(), |it| *it);
-            let here = self.made.iter().filter(|it| it.0 == from);
+            let here = self.existing.iter().filter(|it| it.0 == from);
             let there: Vec<_> = here.map(|it| (name.to_owned(), it.1.clone())).collect();
-            self.made.extend(there);
+            self.existing.extend(there);
         }
         if let Some(name) = to {
             self.branch = name.to_owned();
             // `git checkout NAME` may also restore a file.
-            self.stated = made.is_some();
+            self.branch_is_certain = created.is_some();
         }
         if let ["gh", "pr" | "stack", "checkout" | "up" | "down" | "top" | "bottom", ..] = words {
             self.branch.clear();
@@ -208,8 +209,8 @@ impl Commits {
 
     /// Number of commits that a reset takes off the branch (`usize::MAX`: all); `None` if only uncommitted
     /// changes are lost, as with `HEAD`. `now`: the hash that it printed.
-    fn taken_by(&self, words: &[&str], now: Option<&str>) -> Option<usize> {
-        let ["reset", rest @ ..] = of_git(words)? else { return None };
+    fn commits_removed_by_reset(&self, words: &[&str], now: Option<&str>) -> Option<usize> {
+        let ["reset", rest @ ..] = git_args(words)? else { return None };
         let hard = rest.contains(&"--hard");
         let target = rest.iter().find(|it| !it.starts_with('-'))?;
         let steps = match target.strip_prefix("HEAD") {
@@ -220,16 +221,16 @@ impl Commits {
             None if !hard => return None,
             None => None,
         };
-        let mut of_branch = self.made.iter().rev().filter(|it| it.0 == self.branch);
-        let known = now.filter(|_| hard).and_then(|now| of_branch.position(|it| is_same(&it.1, now)));
+        let mut of_branch = self.existing.iter().rev().filter(|it| it.0 == self.branch);
+        let known = now.filter(|_| hard).and_then(|now| of_branch.position(|it| is_same_commit(&it.1, now)));
         Some(known.or(steps).unwrap_or(usize::MAX))
     }
 
     /// Marks the newest `most` commits of the branch as lost.
     fn lose_newest(&mut self, most: usize) {
-        let of_branch = |it: &usize| self.made[*it].0 == self.branch;
-        let over: Vec<usize> = (0..self.made.len()).rev().filter(of_branch).take(most).collect();
-        self.gone.extend(over.into_iter().map(|it| self.made.remove(it).1));
+        let of_branch = |it: &usize| self.existing[*it].0 == self.branch;
+        let over: Vec<usize> = (0..self.existing.len()).rev().filter(of_branch).take(most).collect();
+        self.lost.extend(over.into_iter().map(|it| self.existing.remove(it).1));
     }
 
     /// Hashes in `text` still exist: another branch may contain them.
@@ -238,11 +239,12 @@ impl Commits {
         let named = |it: &String| {
             text.lines().any(|line| line.contains(it.as_str()) && !line.contains("(forced update)"))
         };
-        self.gone.retain(|it| !named(it));
+        self.lost.retain(|it| !named(it));
     }
 
     pub(in crate::facts) fn is_lost(&self, hash: &str) -> bool {
-        self.gone.iter().any(|it| is_same(it, hash)) && !self.made.iter().any(|it| is_same(&it.1, hash))
+        self.lost.iter().any(|it| is_same_commit(it, hash))
+            && !self.existing.iter().any(|it| is_same_commit(&it.1, hash))
     }
 }
 
@@ -257,7 +259,7 @@ fn is_pushed(output: &str, branch: &str) -> bool {
 /// The branch or tag that a program creates, and the branch that it switches to.
 pub(in crate::facts::work) fn branches<'a>(words: &[&'a str]) -> (Option<&'a str>, Option<&'a str>) {
     let quiet = ["-q", "--quiet", "-f"];
-    let given = of_git(words).unwrap_or_default().iter().copied();
+    let given = git_args(words).unwrap_or_default().iter().copied();
     let loud: Vec<&str> = given.filter(|it| !quiet.contains(it)).collect();
     match loud[..] {
         ["branch" | "tag", name, ..] if !name.starts_with('-') => (Some(name), None),

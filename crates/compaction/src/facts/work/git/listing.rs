@@ -1,7 +1,7 @@
 //! The files that `git status`, `git diff --stat` and `git commit` list.
 
 use super::super::command::ParsedCommand;
-use super::of_git;
+use super::git_args;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::facts::work) enum Change {
@@ -33,7 +33,7 @@ pub(in crate::facts::work) struct Listing {
 impl Listing {
     /// Reads the output of the program `words` of `command`; `None` if it does not list uncommitted files.
     pub(in crate::facts::work) fn of(words: &[&str], command: &ParsedCommand, output: &str) -> Option<Self> {
-        match of_git(words)? {
+        match git_args(words)? {
             ["status", rest @ ..] => Self::of_status(rest, command, output),
             ["diff", rest @ ..] => {
                 let lists = ["--stat", "--name-only", "--name-status", "--numstat"];
@@ -41,7 +41,7 @@ impl Listing {
                 let of_work = rest
                     .iter()
                     .all(|it| it.starts_with('-') && *it != "--" && *it != "--cached" || *it == "HEAD");
-                let alone = command.programs().filter(|it| of_git(it).is_some()).count() == 1;
+                let alone = command.programs().filter(|it| git_args(it).is_some()).count() == 1;
                 (of_work && alone).then(|| Self { files: of_diff(form, output), whole: false, cut: false })
             }
             _ => None,
@@ -104,7 +104,7 @@ const CLEAN: &str = "nothing to commit, working tree clean";
 
 /// Reads the long format; `None` if no English heading is found, since git prints the user's language.
 fn long(output: &str, command: &ParsedCommand) -> Option<Vec<Listed>> {
-    let asked = |it: &Vec<&str>| of_git(it).is_some_and(|it| it.first() == Some(&"status"));
+    let asked = |it: &Vec<&str>| git_args(it).is_some_and(|it| it.first() == Some(&"status"));
     let again = command.programs().filter(asked).count() > 1;
     let mut out = Vec::new();
     let mut known = output.contains("nothing to commit") || output.contains(CLEAN);
@@ -194,7 +194,7 @@ pub(in crate::facts::work) fn renamed(line: &str) -> Option<[String; 2]> {
 }
 
 /// Whether one path ends with the other, perhaps cut by `git diff --stat` (`.../a.rs`): they may be one file.
-pub(in crate::facts::work) fn is_same(one: &str, other: &str) -> bool {
+pub(in crate::facts::work) fn may_be_same_file(one: &str, other: &str) -> bool {
     let bare = |it: &str| it.strip_prefix(".../").unwrap_or(it).to_owned();
     let (one, other) = (bare(one), bare(other));
     let ends = |long: &str, short: &str| {

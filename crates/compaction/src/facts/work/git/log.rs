@@ -2,7 +2,7 @@
 
 use super::super::command::{ParsedCommand, greps};
 use super::super::file_mentions;
-use super::{COMMITTED, is_same, of_git};
+use super::{COMMITTED, git_args, is_same_commit};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat, sentences};
 
@@ -74,7 +74,7 @@ impl Log {
     ) {
         let amends = command.programs().any(|it| it.contains(&"--amend"));
         for words in command.programs() {
-            match of_git(&words) {
+            match git_args(&words) {
                 // The newest commit is no longer known.
                 Some(["rebase" | "reset", ..]) if !words.contains(&"HEAD") => self.forget(),
                 Some(["checkout" | "switch", rest @ ..]) if !rest.contains(&"--") => {
@@ -90,7 +90,7 @@ impl Log {
                 _ => {}
             }
         }
-        let commits = |it: &Vec<&str>| of_git(it).is_some_and(|it| it.first() == Some(&"commit"));
+        let commits = |it: &Vec<&str>| git_args(it).is_some_and(|it| it.first() == Some(&"commit"));
         let printed = COMMITTED.captures_iter(output).count();
         let unprinted = command.programs().filter(commits).count().saturating_sub(printed);
         self.silent |= unprinted > 0 && printed == 0;
@@ -106,7 +106,7 @@ impl Log {
             };
             if amends {
                 let top = if self.commits.is_empty() { None } else { Some(self.commits.remove(0)) };
-                let is_top = |hash: &str| top.as_ref().is_some_and(|top| is_same(hash, &top.0));
+                let is_top = |hash: &str| top.as_ref().is_some_and(|top| is_same_commit(hash, &top.0));
                 self.made.retain(|it| !is_top(&it.0));
                 // Once amended, that commit is this session's own.
                 self.of_prompt.take_if(|it| is_top(&it.1));
@@ -128,20 +128,21 @@ impl Log {
             self.at = Some(number);
             (self.since, self.unprinted) = (0, 0);
             for commit in listed.iter().take(unprinted).rev().filter(|_| !amends) {
-                if !self.commits.iter().any(|it| is_same(&it.0, &commit.0)) {
+                if !self.commits.iter().any(|it| is_same_commit(&it.0, &commit.0)) {
                     self.commits.insert(0, commit.clone());
                     self.made.push(commit.clone());
                 }
             }
             // A log of only the newest commits does not remove older known ones.
-            let top = listed.iter().zip(&self.commits).take_while(|it| is_same(&it.0.0, &it.1.0)).count();
-            let one = listed.len() == 1 && self.commits.iter().any(|it| is_same(&it.0, &listed[0].0));
+            let top =
+                listed.iter().zip(&self.commits).take_while(|it| is_same_commit(&it.0.0, &it.1.0)).count();
+            let one = listed.len() == 1 && self.commits.iter().any(|it| is_same_commit(&it.0, &listed[0].0));
             if top < listed.len() && !one {
                 self.commits = listed;
             } else {
                 // Commits known from another worktree are listed in this one now.
                 for known in &mut self.commits {
-                    if let Some(here) = listed.iter().find(|it| is_same(&it.0, &known.0)) {
+                    if let Some(here) = listed.iter().find(|it| is_same_commit(&it.0, &known.0)) {
                         known.1.clone_from(&here.1);
                     }
                 }
@@ -156,7 +157,7 @@ impl Log {
     }
 
     fn is_made(&self, commit: &(String, String)) -> bool {
-        self.made.iter().any(|it| is_same(&it.0, &commit.0) || it.1 == commit.1)
+        self.made.iter().any(|it| is_same_commit(&it.0, &commit.0) || it.1 == commit.1)
     }
 
     fn find_commit_of_prompt(&mut self, number: usize, prompts: &[String]) {
@@ -169,7 +170,7 @@ impl Log {
             let subject = commit.1.trim_end_matches(['.', '…']);
             subject.len() >= SUBJECT
                 && prompts.iter().any(|it| it.trim_start().starts_with(subject))
-                && !self.made.iter().any(|it| is_same(&it.0, &commit.0))
+                && !self.made.iter().any(|it| is_same_commit(&it.0, &commit.0))
         });
         if let Some((hash, subject)) = found {
             self.of_prompt = Some((number, hash.clone(), subject.clone()));
@@ -221,7 +222,7 @@ impl Log {
     }
 
     /// The lines for the ledger: this session's commits that are not lost, and who else commits.
-    pub(in crate::facts::work) fn told(
+    pub(in crate::facts::work) fn ledger_lines(
         &self,
         is_lost: impl Fn(&str) -> bool,
         origin: &dyn Fn(usize) -> usize,
@@ -294,12 +295,12 @@ pub(in crate::facts) fn of_head(
     let mut range = None;
     // `$(git merge-base main HEAD)..HEAD`, which the parser splits into programs.
     let forked = command.programs().any(|it| it[0] == "..HEAD")
-        && command.programs().any(|it| of_git(&it).is_some_and(|it| it.first() == Some(&"merge-base")));
+        && command.programs().any(|it| git_args(&it).is_some_and(|it| it.first() == Some(&"merge-base")));
     // Whether the pipe that began with `git log` still continues.
     let mut piped = false;
     for (words, is_piped) in command.pipes() {
         piped &= is_piped;
-        let ["log", rest @ ..] = of_git(&words).unwrap_or_default() else {
+        let ["log", rest @ ..] = git_args(&words).unwrap_or_default() else {
             let filters = greps(words[0]) || ["tail", "awk", "sed", "sort", "cut"].contains(&words[0]);
             let other = matches!(words[..], ["git", "blame" | "reflog" | "show" | "rev-list", ..]);
             if piped && filters || other {

@@ -12,11 +12,11 @@ pub(in crate::facts::work) static COMMITTED: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?m)^\[([^\s\]]+)(?: \([^)]*\))? ([0-9a-f]{7,40})\] ");
 
 /// Whether two hashes, which may be abbreviated, name the same commit.
-fn is_same(one: &str, other: &str) -> bool {
+fn is_same_commit(one: &str, other: &str) -> bool {
     one.starts_with(other) || other.starts_with(one)
 }
 
 /// The arguments of a git command; `None` for another program.
-fn of_git<'w, 'a>(words: &'w [&'a str]) -> Option<&'w [&'a str]> {
+fn git_args<'w, 'a>(words: &'w [&'a str]) -> Option<&'w [&'a str]> {
     words.strip_prefix(&["git"])
 }

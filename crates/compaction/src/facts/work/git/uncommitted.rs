@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::command::ParsedCommand;
-use super::listing::{Change, Listed, Listing, is_same, of_commit};
-use super::{COMMITTED, of_git};
+use super::listing::{Change, Listed, Listing, may_be_same_file, of_commit};
+use super::{COMMITTED, git_args};
 
 #[derive(Default)]
 pub(in crate::facts::work) struct Uncommitted {
@@ -65,7 +65,7 @@ impl Uncommitted {
         let mut named = Vec::new();
         // What is printed before the commit's own line shows the state before it; the rest, that after it.
         let commits =
-            command.programs().any(|it| of_git(&it).is_some_and(|it| it.first() == Some(&"commit")));
+            command.programs().any(|it| git_args(&it).is_some_and(|it| it.first() == Some(&"commit")));
         let committed = COMMITTED.find_iter(output).last().filter(|_| commits);
         let (mut printed, after) = output.split_at(committed.map_or(output.len(), |it| it.start()));
         for words in command.programs() {
@@ -75,7 +75,7 @@ impl Uncommitted {
             if let ["jj" | "gt" | "sl" | "hg" | "svn", ..] = words[..] {
                 self.forget();
             }
-            match *of_git(&words).unwrap_or_default() {
+            match *git_args(&words).unwrap_or_default() {
                 ["add", ref rest @ ..] => {
                     self.staged.extend(rest.iter().map(|it| it.trim_start_matches("./").to_owned()));
                 }
@@ -99,7 +99,7 @@ impl Uncommitted {
                 self.committed = Some(number);
             }
             let listed = of_commit(output);
-            self.changed.retain(|path, _| !listed.iter().any(|it| is_same(&it.path, path)));
+            self.changed.retain(|path, _| !listed.iter().any(|it| may_be_same_file(&it.path, path)));
         }
         for path in command.restored_files() {
             let named = Listed { path, change: Change::Modified, from_root: false };
@@ -144,7 +144,7 @@ impl Uncommitted {
     fn list(&mut self, number: usize, listing: &Listing, resolve: &impl Fn(&Listed) -> Option<String>) {
         // Git lists an untracked directory by its name alone: `new/`.
         let is = |listed: &Listed, path: &str| {
-            is_same(&listed.path, path)
+            may_be_same_file(&listed.path, path)
                 || listed.path.ends_with('/') && format!("/{path}").contains(&format!("/{}", listed.path))
         };
         let first = self.status.is_none() && self.committed.is_none() && self.edited.is_empty();
@@ -177,7 +177,7 @@ impl Uncommitted {
 
     /// The line for the ledger; `None` if the session neither edits nor commits and git lists no change to a
     /// tracked file. `unseen`: commits are made that no command shows.
-    pub(in crate::facts::work) fn told(
+    pub(in crate::facts::work) fn ledger_line(
         &self,
         unseen: bool,
         origin: &dyn Fn(usize) -> usize,
@@ -266,7 +266,7 @@ mod tests {
             for (number, (command, output)) in (5..).zip(commands) {
                 run(&mut work, number, command, output);
             }
-            work.told(false, &|it| it).unwrap_or_default()
+            work.ledger_line(false, &|it| it).unwrap_or_default()
         };
         for (command, output, expected) in [
             ("ls", "", "uncommitted (as far as seen; last commit: #1): src/b.rs, src/a.rs"),
@@ -333,7 +333,7 @@ mod tests {
         }
         work.delete("gone");
         assert_eq!(
-            work.told(false, &|it| it).unwrap(),
+            work.ledger_line(false, &|it| it).unwrap(),
             "uncommitted (as far as seen; last commit: #1): gone.rs, src/b/mod.rs, src/a/mod.rs"
         );
         // The path tells which of two files of one name is deleted; earlier untracked files are listed apart.
@@ -343,18 +343,18 @@ mod tests {
         work.edit(2, "notes.md");
         run(&mut work, 3, "git status --short", " M a.toml\n D lib/a.toml\n?? .tool/\n?? notes.md\n?? b/\n");
         assert_eq!(
-            work.told(false, &|it| it).unwrap(),
+            work.ledger_line(false, &|it| it).unwrap(),
             "uncommitted (git status: #3): a.toml, ?? b/, D lib/a.toml, ?? notes.md; also untracked: .tool/"
         );
         run(&mut work, 4, "git commit -am all && git status --short", "?? .tool/\n");
-        assert_eq!(work.told(false, &|it| it), None);
+        assert_eq!(work.ledger_line(false, &|it| it), None);
         run(&mut work, 5, "git status --short", "?? .tool/\n");
         assert_eq!(
-            work.told(false, &|it| it).unwrap(),
+            work.ledger_line(false, &|it| it).unwrap(),
             "nothing uncommitted at #5 but files that were untracked before (git status)"
         );
         let mut never = Uncommitted::default();
         never.edit(1, "a.rs");
-        assert_eq!(never.told(false, &|it| it), None);
+        assert_eq!(never.ledger_line(false, &|it| it), None);
     }
 }

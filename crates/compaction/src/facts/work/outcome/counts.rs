@@ -9,7 +9,7 @@ static COUNT: AsciiFirstRegex = AsciiFirstRegex::new(
 static TAP: AsciiFirstRegex = AsciiFirstRegex::new(r"(?m)^(?:#|ℹ) (pass|fail|skipped|todo) (\d+)\s*$");
 
 /// Passed tests out of all (ExUnit 1.20).
-static SHARE: AsciiFirstRegex = AsciiFirstRegex::new(r"(?m)^Result: (\d+)/(\d+) passed\s*$");
+static PASSED_OF_ALL: AsciiFirstRegex = AsciiFirstRegex::new(r"(?m)^Result: (\d+)/(\d+) passed\s*$");
 
 /// Summary of a Swift test run that passed; captures the number of tests.
 static SWIFT: AsciiFirstRegex =
@@ -23,12 +23,12 @@ static SWIFT_FAILED: AsciiFirstRegex = AsciiFirstRegex::new(
 static FILES_FAILED: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?m)^\s*Test (?:Files|Suites):?\s+([1-9]\d*) failed\b");
 /// Beginnings of lines that summarize no run: list items, quotations, fields, table rows, issue numbers.
-static TELLS: AsciiFirstRegex =
+static NOT_A_SUMMARY: AsciiFirstRegex =
     AsciiFirstRegex::new(r#"^\s*(?:[-*•>|"'`{}]\s*[^\s\d=*-]|[-•>|"'`{}] ?\d|#\d|#+ [A-Z])"#);
 
 /// Messages of checkers that found nothing to check (vale, biome, markdownlint, prettier, ESLint, Go, cargo,
 /// pytest, jest, vitest).
-static NOTHING: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+static NOTHING_TO_CHECK: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"\bin 0 files\b|\b(?:[Cc]hecked|[Ll]inted|[Ss]canned|[Ll]inting:) 0 files?\b|\b0 files (?:checked|linted|scanned)\b",
     r"|\b[Nn]o files matching\b|\b[Nn]o tests? (?:to run|ran|found|files found)\b|(?m:^running 0 tests$)|\bcollected 0 items\b|^No projects matched\b",
 ));
@@ -40,7 +40,7 @@ static PACKAGE_FAILED: AsciiFirstRegex = AsciiFirstRegex::new(r"(?m)^FAIL\t\S+\t
 
 /// Whether a checker says that there was nothing to check.
 pub(super) fn checked_nothing(text: &str, counts: Option<&Counts>) -> bool {
-    NOTHING.is_match(text) && !CHECKED.is_match(text) && counts.is_none_or(|it| !it.any)
+    NOTHING_TO_CHECK.is_match(text) && !CHECKED.is_match(text) && counts.is_none_or(|it| !it.any)
 }
 
 /// Whether packages were tested, and all of them passed (Go).
@@ -124,7 +124,7 @@ pub(super) fn counts_in(text: &str, again: bool) -> Option<Counts> {
 
 /// The totals of runners whose format [`COUNT`] does not fit: ExUnit, Swift, TAP, Node.js.
 fn own_totals(text: &str) -> Vec<(String, u64)> {
-    let share = SHARE.captures_iter(text).last().and_then(|it| {
+    let share = PASSED_OF_ALL.captures_iter(text).last().and_then(|it| {
         let (passed, all) = (it.get(1)?.as_str().parse().ok()?, it.get(2)?.as_str().parse::<u64>().ok()?);
         Some(vec![("passed".to_owned(), passed), ("failed".to_owned(), all.saturating_sub(passed))])
     });
@@ -196,7 +196,7 @@ fn is_summary_line(line: &str) -> bool {
             || it.start() == 0 && it.as_str().ends_with("issues") && behind == ":"
     });
     // Ruff counts the errors that it fixed.
-    if counts.count() == 0 || TELLS.is_match(line) || line.ends_with(" fixed, 0 remaining).") {
+    if counts.count() == 0 || NOT_A_SUMMARY.is_match(line) || line.ends_with(" fixed, 0 remaining).") {
         return false;
     }
     let rest = COUNT.replace_all(line, " ").to_lowercase();

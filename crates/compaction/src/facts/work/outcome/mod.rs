@@ -80,13 +80,13 @@ static ABORTED: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?m)^<(?:shell|bash)_metadata>\nUser aborted the command$");
 
 /// Reads the output of `command`. A reported exit code counts first; where it may be that of another program
-/// in a pipe or list, the runner's summary line is next. `reports`: an output that is not marked as failed
+/// in a pipe or list, the runner's summary line is next. `unmarked_means_success`: an output that is not marked as failed
 /// means exit code 0.
-pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> Outcome {
+pub(in crate::facts) fn read(output: &Output, command: &str, unmarked_means_success: bool) -> Outcome {
     let parsed = ParsedCommand::of(command);
     let (head, tail) = ends(output.text.as_str());
     let removed = |it: &&str| parsed.says_what_it_removed(it);
-    let missing_as_meant = tail.lines().any(|it| removed(&it)) && parsed.ends_in_a_look();
+    let missing_as_meant = tail.lines().any(|it| removed(&it)) && parsed.ends_read_only();
     let without_removed = |it: &str| -> String {
         without_escapes(it).split_inclusive('\n').filter(|it| !removed(it)).collect()
     };
@@ -95,7 +95,7 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
     let of_script = head.starts_with("Script completed\n");
     let masked = of_script || parsed.is_compound();
     let prints_contents = parsed.prints_contents();
-    let within_lines = !prints_contents && (masked || output.failed || !reports);
+    let within_lines = !prints_contents && (masked || output.failed || !unmarked_means_success);
     let printed = exit_code::reported(&head, &tail, within_lines);
     // A nonzero code shows a failure, unless several programs are compared, which need not all succeed.
     let echoed = exit_code::echoed(command, &tail);
@@ -127,7 +127,7 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
         head,
         tail,
         marked_failed: output.failed,
-        reports,
+        unmarked_means_success,
         exit: exit.filter(|it| *it != 0 || !hidden && !parsed.ends_in_viewer()),
         printed: printed.is_some(),
         hidden,
@@ -137,19 +137,19 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
         missing_as_meant,
         error: [error_line(head), error_line(tail)].into_iter().flatten().min_by_key(|it| it.1),
         counts: counts_in(tail, again).or_else(|| counts_in(head, again)),
-        made: commits_in(head).or_else(|| commits_in(tail)),
-        created: created_issue(tail)
-            .or_else(|| (is_number && parsed.ends_in_a_count()).then(|| number.into())),
+        commits_made: commits_in(head).or_else(|| commits_in(tail)),
+        created_or_count: created_issue(tail)
+            .or_else(|| (is_number && parsed.ends_in_count()).then(|| number.into())),
         wrong_flag: wrong_flag(command, head).or_else(|| wrong_flag(command, tail)),
         conflict: conflict(command, head).or_else(|| conflict(command, tail)),
         asks: parsed.ends_in_viewer()
             && !prints_contents
             && !ANSWERS.iter().any(|it| command.contains(it))
             && ends_in_question(tail),
-        verdict: failed_verdict(tail).or_else(|| failed_verdict(head)).filter(|_| !prints_contents),
+        failure_line: failed_verdict(tail).or_else(|| failed_verdict(head)).filter(|_| !prints_contents),
     };
     let result = evidence.result(output.text.as_str().len());
-    let ok = evidence.verdict(result.is_some());
+    let ok = evidence.succeeded(result.is_some());
     let result = result.filter(|it| ok.is_none() || it != UNANSWERED);
     let failed = ok == Some(false);
     Outcome {
@@ -205,7 +205,7 @@ struct Evidence<'a> {
     /// The agent marks the output as failed.
     marked_failed: bool,
     /// An output that is not marked as failed means exit code 0.
-    reports: bool,
+    unmarked_means_success: bool,
     /// Exit code, unless it is the 0 of `head` at the end of a pipe, or of `true`.
     exit: Option<i32>,
     /// The output states an exit code.
@@ -223,15 +223,15 @@ struct Evidence<'a> {
     error: Option<(String, ErrorLine)>,
     counts: Option<Counts>,
     /// The commits made.
-    made: Option<String>,
+    commits_made: Option<String>,
     /// The issue created, or the number that a counting command printed.
-    created: Option<String>,
+    created_or_count: Option<String>,
     wrong_flag: Option<String>,
     conflict: Option<String>,
     /// The output ends where a program waits for an answer.
     asks: bool,
     /// The line with which a runner says that what it ran failed.
-    verdict: Option<String>,
+    failure_line: Option<String>,
 }
 
 impl Evidence<'_> {
@@ -263,22 +263,22 @@ impl Evidence<'_> {
         let nothing = !self.prints_contents && checked_nothing(self.tail, self.counts.as_ref());
         // A filter may have cut off what was tested before.
         let all = || self.parsed.shows_all(self.tail.lines().count(), |_| false);
-        self.made
+        self.commits_made
             .clone()
-            .or_else(|| self.created.clone())
+            .or_else(|| self.created_or_count.clone())
             .or_else(|| (nothing && all()).then(|| CHECKED_NOTHING.into()))
             .or_else(|| self.counts.as_ref().filter(|_| !nothing).map(|it| it.shown.clone()))
-            .or_else(|| self.verdict.clone())
+            .or_else(|| self.failure_line.clone())
             .or_else(|| pull_request(self.tail).filter(|_| size < 2_000))
             .or_else(|| self.asks.then(|| UNANSWERED.into()))
     }
 
-    fn verdict(&self, has_result: bool) -> Option<bool> {
+    fn succeeded(&self, has_result: bool) -> Option<bool> {
         let counts = self.counts.as_ref();
         let failed_count = counts.is_some_and(|it| it.failed);
         let failures = self.refused_push()
             || failed_count
-            || self.verdict.is_some()
+            || self.failure_line.is_some()
             || packages_failed(self.tail)
             || self.lacks_path()
             || self.lists_failed_check()
@@ -288,7 +288,8 @@ impl Evidence<'_> {
         let kind = self.error.as_ref().map(|it| it.1);
         let test_failed = kind == Some(ErrorLine::Test) || counts.is_some_and(|it| it.failed && it.tests);
         // A search without matches exits with 1, a look at what the command removed with 2.
-        let asks = self.parsed.hides_failure() || self.error.is_none() && self.parsed.looks_on_the_way();
+        let asks =
+            self.parsed.hides_failure() || self.error.is_none() && self.parsed.last_may_exit_1_on_no_match();
         let nothing_found = self.missing_as_meant
             || self.exit == Some(1) && (asks || is_authenticated(self.parsed, self.head));
         if nothing_found && kind.is_none() && !failures {
@@ -298,7 +299,7 @@ impl Evidence<'_> {
             _ if self.marked_failed => return Some(false),
             Some(code) if code != 0 => return Some(false),
             // The runner exited with 0, but its verdict says that what it ran failed.
-            Some(_) if self.verdict.is_some() && !self.masked => return None,
+            Some(_) if self.failure_line.is_some() && !self.masked => return None,
             Some(_) if !self.masked => return Some(true),
             _ => {}
         }
@@ -315,15 +316,15 @@ impl Evidence<'_> {
             _ if self.masked && could_not_start => Some(false),
             None if cut_off => Some(false),
             None if is_error_object(first) => None,
-            None if self.reports && !self.masked && self.verdict.is_none() => Some(true),
+            None if self.unmarked_means_success && !self.masked && self.failure_line.is_none() => Some(true),
             _ if self.refused_push() => Some(false),
             // A program before the commit did not run: with a commit, the outcome of the whole is unknown.
-            _ if self.wrong_flag.is_some() => self.made.is_none().then_some(false),
+            _ if self.wrong_flag.is_some() => self.commits_made.is_none().then_some(false),
             // A conflict or failed test counts even if a commit was made beside it.
             _ if !self.prints_contents && (self.conflict.is_some() || self.masked && test_failed) => {
                 Some(false)
             }
-            _ if self.made.is_some() => Some(true),
+            _ if self.commits_made.is_some() => Some(true),
             _ if !self.prints_contents && is_rebased(self.command, self.tail) => Some(true),
             _ if failures && !self.prints_contents => Some(false),
             _ if self.parsed.only_delivers() && is_pushed(self.tail) => Some(true),
@@ -337,17 +338,17 @@ impl Evidence<'_> {
             Some(_) => Some(has_result || kind.is_none_or(|it| it < ErrorLine::Mark)),
             None if kind.is_some_and(|it| it != ErrorLine::Phrase) => Some(false),
             // The result of a script or pipe is unknown.
-            None => {
-                (self.reports && !(self.masked && (self.prints_contents || self.of_script))).then_some(true)
-            }
+            None => (self.unmarked_means_success
+                && !(self.masked && (self.prints_contents || self.of_script)))
+                .then_some(true),
         };
         // Counted issues may mean that the program before a pipe failed.
         let uncertain = counts.is_some_and(|it| it.issues || it.failed)
             && self.masked
             && !self.prints_contents
             && !self.printed
-            && self.made.is_none()
-            && self.created.is_none();
+            && self.commits_made.is_none()
+            && self.created_or_count.is_none();
         ok.filter(|it| !(*it && uncertain))
     }
 
@@ -369,7 +370,7 @@ impl Evidence<'_> {
         let line = match &self.error {
             Some((line, kind)) if *kind < ErrorLine::Phrase => Some(line.clone()),
             Some((line, _)) => raised().or_else(|| Some(line.clone())),
-            None => raised().or_else(|| first_line(self.head).filter(|_| self.verdict.is_none())),
+            None => raised().or_else(|| first_line(self.head).filter(|_| self.failure_line.is_none())),
         };
         // `timeout` exits with 124 when it stops a program.
         let stopped = self.exit == Some(124) && self.command.split_whitespace().any(|it| it == "timeout");

@@ -6,7 +6,7 @@ use super::is_machine_output;
 
 /// The kind of a part of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stretch {
+pub(crate) enum Region {
     Typed,
     /// A fenced block.
     Block,
@@ -46,10 +46,10 @@ static MANUAL: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)^(?:#+ *|\*\*)?(?:important |general )?(?:instructions|tips|guidelines|rules|response format|output format)\W*$",
 );
 
-/// Splits a text into stretches, which together are the whole text.
-pub(crate) fn stretches(text: &str) -> Vec<(Stretch, &str)> {
+/// Splits a text into regions, which together are the whole text.
+pub(crate) fn regions(text: &str) -> Vec<(Region, &str)> {
     let lines = split_at_fences(text);
-    let mut kinds = vec![Stretch::Typed; lines.len()];
+    let mut kinds = vec![Region::Typed; lines.len()];
     mark_logs(&lines, &mut kinds);
     mark_terminal(&lines, &mut kinds);
     mark_transcript(&lines, &mut kinds);
@@ -58,7 +58,7 @@ pub(crate) fn stretches(text: &str) -> Vec<(Stretch, &str)> {
     mark_blocks(&lines, &mut kinds);
     mark_harness_text(&lines, &mut kinds);
     mark_client_text(&lines, &mut kinds);
-    let mut out: Vec<(Stretch, &str)> = Vec::new();
+    let mut out: Vec<(Region, &str)> = Vec::new();
     let (mut from, mut at) = (0, 0);
     for (number, line) in lines.iter().enumerate() {
         at += line.len();
@@ -94,19 +94,19 @@ fn split_at_fences(text: &str) -> Vec<&str> {
 }
 
 /// Marks fenced blocks, fences included.
-fn mark_blocks(lines: &[&str], kinds: &mut [Stretch]) {
+fn mark_blocks(lines: &[&str], kinds: &mut [Region]) {
     let mut open = false;
     for (line, kind) in lines.iter().zip(kinds) {
         let fence = line.matches(FENCE).count() % 2 == 1;
         if open || fence || line.trim_start().starts_with(FENCE) {
-            *kind = Stretch::Block;
+            *kind = Region::Block;
         }
         open ^= fence;
     }
 }
 
 /// Marks a diff from its header to its last line.
-fn mark_diffs(lines: &[&str], kinds: &mut [Stretch]) {
+fn mark_diffs(lines: &[&str], kinds: &mut [Region]) {
     let heads = |it: &str| ["diff --git ", "@@ -", "=== DIFF"].iter().any(|head| it.starts_with(head));
     let goes_on = |it: &str| {
         it.trim().is_empty()
@@ -125,11 +125,11 @@ fn mark_diffs(lines: &[&str], kinds: &mut [Stretch]) {
             to = at + 1;
         }
     }
-    kinds[from..to].fill(Stretch::Diff);
+    kinds[from..to].fill(Region::Diff);
 }
 
 /// Marks runs of machine output: at least four lines that begin with a time or number, or eight of any kind.
-fn mark_logs(lines: &[&str], kinds: &mut [Stretch]) {
+fn mark_logs(lines: &[&str], kinds: &mut [Region]) {
     const STAMPED: usize = 4;
     const OTHERS: usize = 8;
     let stamped = |it: &str| {
@@ -144,7 +144,7 @@ fn mark_logs(lines: &[&str], kinds: &mut [Stretch]) {
                 (false, Some(start)) => {
                     let run = &lines[start..at];
                     if run.iter().filter(|it| !it.trim().is_empty()).count() >= least {
-                        kinds[start..at].fill(if is_code(run) { Stretch::Block } else { Stretch::Log });
+                        kinds[start..at].fill(if is_code(run) { Region::Block } else { Region::Log });
                     }
                     from = None;
                 }
@@ -158,7 +158,7 @@ fn mark_logs(lines: &[&str], kinds: &mut [Stretch]) {
 
 /// Marks text copied from a terminal: a shell prompt and the output below it, up to a blank line or a
 /// sentence. Commands without output are ones that the user wants to be run.
-fn mark_terminal(lines: &[&str], kinds: &mut [Stretch]) {
+fn mark_terminal(lines: &[&str], kinds: &mut [Region]) {
     // Advice that git prints after a blank line.
     let of_git = |it: &str| GIT_ADVICE.iter().any(|advice| it.starts_with(advice));
     let typed = |it: &str| {
@@ -174,7 +174,7 @@ fn mark_terminal(lines: &[&str], kinds: &mut [Stretch]) {
         let goes_on = if blank { lines.get(at + 1).is_some_and(|it| of_git(it)) } else { !typed(line) };
         within = prompt || within && goes_on;
         if within {
-            marked[at] = Stretch::Log;
+            marked[at] = Region::Log;
             printed |= !blank && !prompt;
         }
     }
@@ -196,7 +196,7 @@ fn is_code(lines: &[&str]) -> bool {
 
 /// Marks a conversation between a user and a model, from its first speaker to the end or to a short last
 /// paragraph.
-fn mark_transcript(lines: &[&str], kinds: &mut [Stretch]) {
+fn mark_transcript(lines: &[&str], kinds: &mut [Region]) {
     /// Maximum bytes of a last paragraph that is taken as the request.
     const REQUEST: usize = 400;
     let speaks = |it: &&str| SPEAKER.captures(it).map(|it| it.get(1).is_some());
@@ -212,11 +212,11 @@ fn mark_transcript(lines: &[&str], kinds: &mut [Stretch]) {
         .and_then(|end| lines[..end].iter().rposition(|it| it.trim().is_empty()));
     let rest = |at: usize| lines[at..].iter().map(|it| it.len()).sum::<usize>();
     let to = blank.filter(|it| *it > last && rest(*it) <= REQUEST).unwrap_or(lines.len());
-    kinds[from..to].fill(Stretch::Transcript);
+    kinds[from..to].fill(Region::Transcript);
 }
 
 /// Marks a document from a heading that follows a short introduction or `---`, and a forum page, which others wrote.
-fn mark_document(lines: &[&str], kinds: &mut [Stretch]) {
+fn mark_document(lines: &[&str], kinds: &mut [Region]) {
     /// Maximum bytes of the introduction.
     const INTRODUCED: usize = 400;
     /// Maximum bytes before the `---` that precedes a document.
@@ -246,15 +246,15 @@ fn mark_document(lines: &[&str], kinds: &mut [Stretch]) {
     let blank = lines.iter().position(|it| it.trim().is_empty()).unwrap_or(0);
     let page = lines.iter().filter(button).take(VOICES).count() == VOICES;
     let found =
-        if page { Some((blank, Stretch::Transcript)) } else { heading.map(|it| (it, Stretch::Document)) };
+        if page { Some((blank, Region::Transcript)) } else { heading.map(|it| (it, Region::Document)) };
     if let Some((from, of)) = found {
-        kinds[from..].iter_mut().filter(|it| **it == Stretch::Typed).for_each(|it| *it = of);
+        kinds[from..].iter_mut().filter(|it| **it == Region::Typed).for_each(|it| *it = of);
     }
 }
 
 /// Marks what a harness writes before and after the task, if the text is long and begins with the model's role, or with
 /// the task and general instructions after it.
-fn mark_harness_text(lines: &[&str], kinds: &mut [Stretch]) {
+fn mark_harness_text(lines: &[&str], kinds: &mut [Region]) {
     /// A text up to this length may be typed by a user. Bytes.
     const TYPED: usize = 1_500;
     let long = lines.iter().map(|it| it.len()).sum::<usize>() > TYPED;
@@ -271,21 +271,21 @@ fn mark_harness_text(lines: &[&str], kinds: &mut [Stretch]) {
     let below =
         if alone { (task + 1..lines.len()).find(|at| !lines[*at].trim().is_empty()) } else { Some(task) };
     let below = below.unwrap_or(lines.len());
-    let ends = |at: &usize| kinds[*at] != Stretch::Block && ends_task(lines[task], lines[*at]);
+    let ends = |at: &usize| kinds[*at] != Region::Block && ends_task(lines[task], lines[*at]);
     let end = (below + 1..lines.len()).find(ends).unwrap_or(lines.len());
     for (at, kind) in kinds.iter_mut().enumerate() {
-        if !(task..end).contains(&at) && matches!(kind, Stretch::Typed | Stretch::Block) {
-            *kind = Stretch::HarnessText;
+        if !(task..end).contains(&at) && matches!(kind, Region::Typed | Region::Block) {
+            *kind = Region::HarnessText;
         }
     }
 }
 
 /// Marks what Conductor writes before a prompt.
-fn mark_client_text(lines: &[&str], kinds: &mut [Stretch]) {
+fn mark_client_text(lines: &[&str], kinds: &mut [Region]) {
     let is = |tag: &'static str| move |it: &&str| it.trim() == tag;
     let Some(from) = lines.iter().position(is("<system_instruction>")) else { return };
     if let Some(length) = lines[from..].iter().position(is("</system_instruction>")) {
-        kinds[from..=from + length].fill(Stretch::HarnessText);
+        kinds[from..=from + length].fill(Region::HarnessText);
     }
 }
 
@@ -313,7 +313,7 @@ mod tests {
     use super::*;
 
     fn shown(text: &str) -> String {
-        let all = stretches(text);
+        let all = regions(text);
         assert_eq!(all.iter().map(|it| it.1).collect::<String>(), text);
         all.iter()
             .map(|it| format!("{:?}: {}", it.0, it.1.lines().next().unwrap_or_default()))

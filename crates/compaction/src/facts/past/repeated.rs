@@ -19,7 +19,7 @@ static WITHDRAWS: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 
 /// Drops questions to the user from earlier turns, findings whose names are mostly in a finding of a later
 /// turn, and findings that the model took back.
-pub(in crate::facts) fn drop_retold(history: &History, facts: &mut Vec<Fact>) {
+pub(in crate::facts) fn drop_repeated(history: &History, facts: &mut Vec<Fact>) {
     let messages = history.messages();
     let prompts: Vec<usize> = (0..messages.len()).filter(|it| messages[*it].is_prompt()).collect();
     let turn = |message: usize| prompts.partition_point(|it| *it <= message);
@@ -28,12 +28,12 @@ pub(in crate::facts) fn drop_retold(history: &History, facts: &mut Vec<Fact>) {
     facts.retain_mut(|fact| {
         !finding(fact)
             || turn(fact.message) == current
-            || super::present::remove_sentences(fact, |it| is_question(it) && sentences(it).len() == 1)
+            || super::temporary::remove_sentences(fact, |it| is_question(it) && sentences(it).len() == 1)
     });
     let mut all: Vec<(usize, HashSet<String>)> =
         (0..facts.len()).filter(|it| finding(&facts[*it])).map(|it| (it, names(&facts[it].text))).collect();
     all.sort_by_key(|it| facts[it.0].message);
-    let mut over: HashSet<usize> = HashSet::new();
+    let mut dropped: HashSet<usize> = HashSet::new();
     for (place, (at, own)) in all.iter().enumerate() {
         let mine = turn(facts[*at].message);
         let later =
@@ -42,7 +42,7 @@ pub(in crate::facts) fn drop_retold(history: &History, facts: &mut Vec<Fact>) {
             let shared = own.intersection(other).count();
             shared >= 3 && shared * 3 >= own.len() * 2
         };
-        over.extend(later.map(|it| &it.1).any(again).then_some(*at));
+        dropped.extend(later.map(|it| &it.1).any(again).then_some(*at));
     }
     let taken_back = messages.iter().enumerate().filter(|it| speaks(it.1)).filter_map(|(number, message)| {
         let text = text_of_model(message);
@@ -53,10 +53,10 @@ pub(in crate::facts) fn drop_retold(history: &History, facts: &mut Vec<Fact>) {
         // The newest finding on the same subject.
         let meant =
             before.filter(|it| it.1.intersection(&own).count() >= 2).map(|it| facts[it.0].message).next();
-        over.extend(all.iter().map(|it| it.0).filter(|it| Some(facts[*it].message) == meant));
+        dropped.extend(all.iter().map(|it| it.0).filter(|it| Some(facts[*it].message) == meant));
     }
     let mut at = 0..;
-    facts.retain(|_| at.next().is_none_or(|it| !over.contains(&it)));
+    facts.retain(|_| at.next().is_none_or(|it| !dropped.contains(&it)));
 }
 
 /// The hash of a commit, with the link and parentheses around it.

@@ -61,8 +61,8 @@ pub(super) fn is_report(message: &Message) -> bool {
 /// The last message that shows progress: a commit, a finished task, a report of the model, a newer summary.
 pub(super) fn last_work(history: &History, facts: &[Fact]) -> usize {
     let done = facts.iter().filter(|it| it.topic == Topic::Done && it.voice() == Voice::Model);
-    let told = |it: &Message| is_report(it) || it.kind == Kind::Summary;
-    let report = history.messages().iter().rposition(told);
+    let shows_work = |it: &Message| is_report(it) || it.kind == Kind::Summary;
+    let report = history.messages().iter().rposition(shows_work);
     let commit = Evidence::of(facts).last_commit();
     done.map(|it| it.message).chain(report).chain(commit).max().unwrap_or(0)
 }
@@ -76,15 +76,15 @@ pub(super) fn last_statement(history: &History) -> usize {
     history.messages().iter().rposition(said).unwrap_or(0)
 }
 
-/// Removes the sentences for which `gone` holds. Returns whether any are left.
-pub(super) fn remove_sentences(fact: &mut Fact, gone: impl Fn(&str) -> bool) -> bool {
-    if gone(&fact.text) {
+/// Removes the sentences for which `is_outdated` holds. Returns whether any are left.
+pub(super) fn remove_sentences(fact: &mut Fact, is_outdated: impl Fn(&str) -> bool) -> bool {
+    if is_outdated(&fact.text) {
         fact.text.reword(|it| {
             // What points back to a sentence that is gone means nothing, unless it is an order.
             let mut before = false;
             let stays = |it: &&str| {
                 let back = before && CUES.back_reference.is_in(&Lowercased::of(it)) && polarity(it).is_none();
-                before = back || gone(it);
+                before = back || is_outdated(it);
                 !before
             };
             let left: Vec<&str> = sentences(it).into_iter().filter(stays).collect();
@@ -118,7 +118,7 @@ pub(in crate::facts) fn drop_outdated(history: &History, facts: &mut Vec<Fact>) 
         {
             return false;
         }
-        let told_before = match fact.voice() {
+        let stated_before = match fact.voice() {
             Voice::Summary => true,
             Voice::Model => fact.message < replied,
             Voice::User | Voice::Tools => false,
@@ -127,9 +127,10 @@ pub(in crate::facts) fn drop_outdated(history: &History, facts: &mut Vec<Fact>) 
         let (committed, checked) = (since(commit), since(check));
         // It is unknown which check a finding of the model is about.
         let checked = checked && fact.voice() == Voice::Summary;
-        let over = |it: &str| committed && STATE_OF_TREE.is_match(it) || checked && CHECK_FAILED.is_match(it);
-        let states = told_before && matches!(fact.topic, Topic::Findings | Topic::Errors);
-        if states && !remove_sentences(fact, over) {
+        let is_outdated =
+            |it: &str| committed && STATE_OF_TREE.is_match(it) || checked && CHECK_FAILED.is_match(it);
+        let states = stated_before && matches!(fact.topic, Topic::Findings | Topic::Errors);
+        if states && !remove_sentences(fact, is_outdated) {
             return false;
         }
         if fact.voice() != Voice::Summary {
@@ -179,7 +180,7 @@ fn drop_fulfilled_prohibitions(history: &History, facts: &mut Vec<Fact>) {
             orders.flat_map(acts).map(|it| (number, it)).collect::<Vec<_>>()
         })
         .collect();
-    let over = |it: &str, message: usize| {
+    let is_fulfilled = |it: &str, message: usize| {
         FOR_ONE_TASK.is_match(it)
             && NEGATION.find(it).is_some_and(|no| {
                 acts(&it[no.end()..])
@@ -189,6 +190,6 @@ fn drop_fulfilled_prohibitions(history: &History, facts: &mut Vec<Fact>) {
     };
     facts.retain_mut(|it| {
         let message = it.message;
-        !rule(it) || remove_sentences(it, |text| over(text, message))
+        !rule(it) || remove_sentences(it, |text| is_fulfilled(text, message))
     });
 }

@@ -7,7 +7,7 @@ use crate::facts::work::paths::file_name;
 
 /// The significant words of an inline script, if the command does nothing but run it (and read): such a
 /// script looks something up, or tries something out.
-pub(in crate::facts) fn probe(command: &str) -> Option<HashSet<&str>> {
+pub(in crate::facts) fn inline_script_words(command: &str) -> Option<HashSet<&str>> {
     const INTERPRETERS: [&str; 8] = ["python", "node", "ruby", "perl", "deno", "bun", "php", "tsx"];
     const SCRIPT_FLAGS: [&str; 7] = ["-c", "-e", "-p", "-pe", "-", "--eval", "--print"];
     /// Words that say nothing about its subject.
