@@ -150,16 +150,16 @@ fn archived(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -> 
     let parts: Vec<Mended<'_>> = found.taken.iter().map(part).collect();
     let taken = parts.iter().map(|it| Original::new(What::Output, Body::Source(it), 0));
     let batch = Batch {
-        session: archive::named(opened),
+        session: archive::origin_of(opened),
         at: engine.now,
-        originals: std::iter::once(archive::whole(opened, 0)).chain(taken).collect(),
+        originals: std::iter::once(archive::session_original(opened, 0)).chain(taken).collect(),
         compaction: Some(NewCompaction {
             profile: "repair".to_owned(),
             trigger: "manual".to_owned(),
             ..NewCompaction::default()
         }),
     };
-    archive::put(engine, scope, &batch)
+    archive::store_compaction(engine, scope, &batch)
 }
 
 /// Restores the session from before its repair; what was appended since stays at its end.

@@ -107,7 +107,7 @@ impl Store {
     /// Adds an entry to the audit log; the oldest ones are deleted. Does not wait for a store that another
     /// process holds.
     pub fn put_audit(&self, entry: &AuditEntry) -> Result<()> {
-        self.if_free(|connection| put(connection, entry))
+        self.with_short_wait(|connection| put(connection, entry))
     }
 }
 

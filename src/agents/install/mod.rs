@@ -28,7 +28,7 @@ pub(super) use ours::{command, with_program};
 pub use plan::{FileChange, InstallPlan, InstallRequest, Made, MadeInFiles, install, uninstall};
 pub(super) use registration::{MISSING_AND_REMINDER, REMINDER};
 pub use registration::{Plugins, Registration, SeatSetting, SettingsStyle, StatusLineSetting};
-pub use state::{expect_agent, installed, other_seats, registered, seated};
+pub use state::{expect_agent, has_seat, installed, other_seats, registered};
 pub use status_line::other_status_line;
 
 /// The name under which our server is registered.

@@ -33,7 +33,7 @@ pub fn expect_agent(env: &Env, config: &Path, agent: AgentRef, of: &Registration
 }
 
 /// Whether we compact in an agent's place.
-pub fn seated(env: &Env, config: &Path, of: &Registration) -> bool {
+pub fn has_seat(env: &Env, config: &Path, of: &Registration) -> bool {
     let (_, hooks) = (of.files)(env, config);
     match &of.style {
         SettingsStyle::Toml => false,
@@ -50,7 +50,7 @@ pub fn seated(env: &Env, config: &Path, of: &Registration) -> bool {
 /// Whether we are registered with an agent: by our server or, for an agent without MCP, by the seat.
 pub fn registered(env: &Env, config: &Path, of: &Registration) -> bool {
     match of.style {
-        SettingsStyle::SeatFiles => seated(env, config, of),
+        SettingsStyle::SeatFiles => has_seat(env, config, of),
         _ => installed(env, config, of).0,
     }
 }

@@ -58,7 +58,7 @@ fn round(env: &Env, config: &Path, agent: AgentRef, hooks: bool, seat: bool) -> 
     write(&changes);
     let plugin = is_plugin(of) && seat;
     assert_eq!(installed(env, config, of), (true, hooks || plugin), "{agent:?}");
-    assert_eq!(seated(env, config, of), seat && of.seat_explained.is_some(), "{agent:?}");
+    assert_eq!(has_seat(env, config, of), seat && of.seat_explained.is_some(), "{agent:?}");
     let again = install(env, config, of, &wanted).unwrap();
     assert!(again.changes.iter().all(|it| it.before == it.after), "{agent:?} {again:?}");
     assert!(again.made.values().all(Vec::is_empty), "{again:?}");
@@ -68,7 +68,7 @@ fn round(env: &Env, config: &Path, agent: AgentRef, hooks: bool, seat: bool) -> 
     let undone = uninstall(env, config, of, &made).unwrap();
     write(&undone);
     assert_eq!(installed(env, config, of), (false, false));
-    assert!(!seated(env, config, of));
+    assert!(!has_seat(env, config, of));
     changes.into_iter().map(|it| it.path).collect()
 }
 

@@ -218,10 +218,10 @@ fn search(engine: &Engine, arguments: &RecallArgs, query: &str, screen: &mut Scr
     for it in &recalled.typed {
         show_typed(it, screen)?;
     }
-    if recalled.passed > 0 {
+    if recalled.not_searched > 0 {
         let what = format!(
             "{} older sessions in the archive were not searched; --scope session --session ID searches one",
-            recalled.passed
+            recalled.not_searched
         );
         screen.note(&screen.paint.faint(&what))?;
     }

@@ -207,7 +207,7 @@ fn seat(
         };
     }
     let of = agent.info().registration;
-    let ours = of.is_some_and(|it| install::seated(&config.agents, folder, it));
+    let ours = of.is_some_and(|it| install::has_seat(&config.agents, folder, it));
     let others = of.map(|it| install::other_seats(&config.agents, folder, it)).unwrap_or_default();
     let last = seat_log::newest(&config.data_dir, agent.name());
     if let Some(why) = last.as_ref().and_then(|it| it.failed.as_deref()).filter(|_| ours) {

@@ -44,13 +44,13 @@ pub(crate) fn index(engine: &Engine, owner: &str, most: u64) -> Result<usize> {
             Err(error) if matches!(error.kind(), ErrorKind::Locked | ErrorKind::Io) => return Err(error),
             Err(_) => History::default(),
         };
-        put(engine, &it.scope, &it.handle, &history)?;
+        index_session(engine, &it.scope, &it.handle, &history)?;
     }
     Ok(waiting.len() - some.len())
 }
 
 /// Indexes a session that is archived under `handle`.
-pub(crate) fn put(engine: &Engine, scope: &Scope, handle: &str, history: &History) -> Result<()> {
+pub(crate) fn index_session(engine: &Engine, scope: &Scope, handle: &str, history: &History) -> Result<()> {
     let agent = history.meta.agent.as_deref().unwrap_or_default();
     engine.store.put_passages(scope, handle, agent, &passages(history))
 }

@@ -19,17 +19,17 @@ use history::{Call, History, Message, Part};
 use sessions::{self, MemorySource};
 
 /// Maximum sessions that one search reads.
-const SESSIONS: u32 = 1_000;
+const MAX_SESSIONS: u32 = 1_000;
 /// Maximum cleared outputs of a session (each has its own handle) that a search takes into account.
-const CLEARED: u32 = 10_000;
+const MAX_CLEARED: u32 = 10_000;
 /// Maximum results of one search.
 const MOST: u32 = 100;
 /// Matching messages after which a search reads no further session.
-const MESSAGES: usize = 1_000;
+const ENOUGH_MESSAGES: usize = 1_000;
 /// Bytes of sessions after which a search without the index reads no further one: about a second's work.
-const LOOKED_THROUGH: u64 = 256 << 20;
+const MAX_SCANNED_BYTES: u64 = 256 << 20;
 /// Maximum bytes of sessions that one search adds to the index; the next search continues.
-const INDEXED_AT_ONCE: u64 = 64 << 20;
+const MAX_INDEXED_BYTES: u64 = 64 << 20;
 
 type Ranked = Vec<(Rank, Hit)>;
 
@@ -56,7 +56,7 @@ pub struct Recalled {
     /// The scope that was searched.
     pub scope: SearchScope,
     /// Archived sessions that were not searched because the newer ones reached the limit.
-    pub passed: usize,
+    pub not_searched: usize,
 }
 
 /// Sort key of a result: smaller is better.
@@ -152,7 +152,7 @@ pub fn search(engine: &Engine, scope: &Scope, query: &Query) -> Result<Recalled>
     let (from, limit) = (query.offset as usize, query.limit.clamp(1, MOST) as usize);
     let mut indexed = search_index(engine, scope, query, &filter, from + limit + 1)?;
     let index_lacks = indexed.partial || indexed.hits.is_empty();
-    let (mut ranked, passed) = search_messages(engine, scope, query, &words, &filter, index_lacks)?;
+    let (mut ranked, not_searched) = search_messages(engine, scope, query, &words, &filter, index_lacks)?;
     let is_whole = |it: &(Rank, Hit)| it.0.missing == 0;
     let says_more = |it: &Hit| class_of(&it.entry) != ResultClass::Summary;
     let any_whole = ranked.iter().any(is_whole) || !indexed.partial && indexed.hits.iter().any(says_more);
@@ -171,7 +171,7 @@ pub fn search(engine: &Engine, scope: &Scope, query: &Query) -> Result<Recalled>
         found: Found { hits, next, partial },
         typed: Vec::new(),
         scope: query.extent.scope(),
-        passed,
+        not_searched,
     })
 }
 
@@ -205,7 +205,7 @@ fn search_messages(
     if !query.only.is_empty() && !query.only.contains(&What::Message) {
         return Ok((Vec::new(), 0));
     }
-    let unindexed = passages::index(engine, &scope.owner, INDEXED_AT_ONCE)?;
+    let unindexed = passages::index(engine, &scope.owner, MAX_INDEXED_BYTES)?;
     let found = search_passages(engine, scope, query, words, filter)?;
     let any_whole = found.iter().any(|it| it.0.missing == 0);
     if any_whole || !index_lacks || *filter != Filter::default() {
@@ -259,11 +259,11 @@ fn search_passages(
 /// Messages of archived sessions, outputs included, that hold more than half of the words, newest first; and
 /// how many sessions were not read because the newer ones reached a limit.
 fn search_sessions(engine: &Engine, scope: &Scope, query: &Query, words: &Words) -> Result<(Ranked, usize)> {
-    let sessions = engine.store.sessions(scope, &query.extent, SESSIONS)?;
+    let sessions = engine.store.sessions(scope, &query.extent, MAX_SESSIONS)?;
     let (mut out, mut bytes, mut known) = (Vec::new(), 0, HashSet::new());
     for (looked, entry) in sessions.iter().enumerate() {
         bytes += entry.bytes;
-        if looked > 0 && bytes > LOOKED_THROUGH || out.len() >= MESSAGES {
+        if looked > 0 && bytes > MAX_SCANNED_BYTES || out.len() >= ENOUGH_MESSAGES {
             return Ok((out, sessions.len() - looked));
         }
         let at = Scope { owner: scope.owner.clone(), project: entry.project.clone() };
@@ -271,7 +271,7 @@ fn search_sessions(engine: &Engine, scope: &Scope, query: &Query, words: &Words)
         let Ok(history) = history_of(engine, &at, entry.handle.as_str()) else { continue };
         let (messages, numbers) = passages::searched(&history);
         // Cleared outputs have handles of their own and are in the index already.
-        let cleared = engine.store.newest(&at, entry.session.as_deref(), CLEARED, 0)?;
+        let cleared = engine.store.newest(&at, entry.session.as_deref(), MAX_CLEARED, 0)?;
         let cleared: HashSet<u32> = cleared.into_iter().filter_map(|it| it.message).collect();
         let calls: HashMap<&str, &Call> =
             messages.iter().flat_map(Message::calls).map(|it| (&*it.id, it)).collect();

@@ -80,7 +80,7 @@ fn plan_with(engine: &Engine, measured: &Measured<'_>, ask: &Ask, summary_tokens
 /// Makes a plan and applies it. `None` if the plan does nothing or cannot be applied.
 pub(crate) fn attempt(it: &AttemptRequest<'_>) -> Option<Attempt> {
     let plan = plan_for(it.engine, it.measured, it.ask);
-    plan.act.then(|| make(it, plan).ok()).flatten()
+    plan.act.then(|| apply_plan(it, plan).ok()).flatten()
 }
 
 /// The smallest budget above `refused` whose attempt passes `min_kept`; tries a fixed series of shares.
@@ -93,14 +93,14 @@ pub(crate) fn budget_that_keeps(it: &AttemptRequest<'_>, refused: u64, min_kept:
     })
 }
 
-/// As [`make`], then retries with smaller budgets until the outcome fits by the model's own tokenizer too, if
+/// As [`apply_plan`], then retries with smaller budgets until the outcome fits by the model's own tokenizer too, if
 /// that is public. An outcome that is too large even by the estimate, because too much must stay, is left
 /// alone.
-pub(crate) fn make_within(it: &AttemptRequest<'_>, plan: Plan) -> Result<Attempt, plan::Reason> {
+pub(crate) fn apply_within_budget(it: &AttemptRequest<'_>, plan: Plan) -> Result<Attempt, plan::Reason> {
     /// Maximum times that the budget is reduced.
     const TRIES: usize = 6;
     let AttemptRequest { measured, ask, .. } = *it;
-    let mut made = make(it, plan)?;
+    let mut made = apply_plan(it, plan)?;
     let budget = ask.options.budget.map(|it| it.of(measured.tokens));
     let Some((budget, own)) = budget.zip(measured.counter.own_tokenizer()) else { return Ok(made) };
     let mut room = budget;
@@ -121,7 +121,7 @@ pub(crate) fn make_within(it: &AttemptRequest<'_>, plan: Plan) -> Result<Attempt
 
 /// Writes the summary and applies the plan. If the summary is smaller than reserved, plans again with a
 /// larger tail. In the end the summary's first line gets the final numbers.
-pub(crate) fn make(it: &AttemptRequest<'_>, mut plan: Plan) -> Result<Attempt, plan::Reason> {
+pub(crate) fn apply_plan(it: &AttemptRequest<'_>, mut plan: Plan) -> Result<Attempt, plan::Reason> {
     let AttemptRequest { engine, measured, ask, facts, written, .. } = *it;
     let apply = |plan: &Plan, summary: Option<&str>| {
         let applied = plan::apply(measured.whole(), &measured.counter, plan, summary);
@@ -146,28 +146,28 @@ pub(crate) fn make(it: &AttemptRequest<'_>, mut plan: Plan) -> Result<Attempt, p
         Some(text) => format!("{header}\n{text}"),
         None => summary(it, step, plan, Some(header)),
     };
-    let end = |plan: &Plan| plan::end_mark(&plan::behind(measured.whole(), plan));
+    let tail_mark = |plan: &Plan| plan::end_mark(&plan::behind(measured.whole(), plan));
     // A placeholder as long as a header can get: no number has more digits.
-    let blank_for = |plan: &Plan| header(it, 9_999, 1.0, end(plan));
-    let mut blank = blank_for(&plan);
+    let placeholder_for = |plan: &Plan| header(it, 9_999, 1.0, tail_mark(plan));
+    let mut placeholder = placeholder_for(&plan);
     let reserved = plan.need.as_ref().map_or(0, |it| it.max_tokens);
     if written.is_none() {
         events::tell(engine, &Event::Asked { summarizer: "offline".to_owned(), budget: reserved });
     }
-    let mut summary = write(&plan, &blank);
+    let mut summary = write(&plan, &placeholder);
     let used = measured.counter.text(&Text::new(format!("{}{summary}{}", step.before, step.after))) + 8;
     if used < reserved && matches!(step.keep, Keep::Budget(_)) {
         let wider = plan_with(engine, measured, ask, Some(used));
         if wider.act && wider.need.is_some() {
             plan = wider;
-            blank = blank_for(&plan);
-            summary = write(&plan, &blank);
+            placeholder = placeholder_for(&plan);
+            summary = write(&plan, &placeholder);
         }
     }
     let outcome = apply(&plan, Some(&summary))?;
     let found = score(&outcome);
-    let header = header(it, outcome.tokens, found.kept.unwrap_or(1.0), end(&plan));
-    let summary = summary.replacen(&blank, &header, 1);
+    let header = header(it, outcome.tokens, found.kept.unwrap_or(1.0), tail_mark(&plan));
+    let summary = summary.replacen(&placeholder, &header, 1);
     let outcome = apply(&plan, Some(&summary))?;
     Ok(Attempt { plan, outcome, summary: Some(summary), score: found })
 }
@@ -222,15 +222,15 @@ fn used_snapshot(plan: &Plan) -> Option<String> {
     made.map(Message::plain)
 }
 
-/// The summary's first line: the sizes, what was kept, how to restore the original. `end`: mark of the kept
-/// tail.
-pub(crate) fn header(it: &AttemptRequest<'_>, after: u64, kept: f64, end: Option<String>) -> String {
+/// The summary's first line: the sizes, what was kept, how to restore the original. `tail_mark`: identifies the
+/// kept tail.
+pub(crate) fn header(it: &AttemptRequest<'_>, after: u64, kept: f64, tail_mark: Option<String>) -> String {
     let k = |tokens: u64| match tokens {
         0..1000 => tokens.to_string(),
         1000..10_000 => format!("{:.1}k", tokens as f64 / 1000.0),
         _ => format!("{}k", (tokens + 500) / 1000),
     };
-    let end = end.map(|it| format!(" [end {it}]")).unwrap_or_default();
+    let end = tail_mark.map(|it| format!(" [end {it}]")).unwrap_or_default();
     format!(
         "{SUMMARY_START} {} messages, {} → {} tokens; {:.0} % of its facts kept. Full original / undo: epitome restore {}{end}",
         it.measured.history.messages().len(),

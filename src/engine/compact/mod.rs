@@ -90,10 +90,10 @@ fn by_reply(engine: &Engine, opened: &Opened, ask: &Ask, reply: Option<&HostRepl
     #[cfg(feature = "otel")]
     let started = std::time::Instant::now();
     let begun = OnceCell::new();
-    let mut compacted = planned_and_done(engine, opened, ask, reply, &begun);
+    let mut compacted = run_job(engine, opened, ask, reply, &begun);
     // Without a `Started` event (the job was a preview) there is no end to report.
     if let Some(Event::Started { percent, .. }) = begun.get() {
-        close(engine, opened, ask, *percent, &mut compacted);
+        report_end(engine, opened, ask, *percent, &mut compacted);
     }
     #[cfg(feature = "otel")]
     if ask.to != To::Plan {
@@ -103,7 +103,7 @@ fn by_reply(engine: &Engine, opened: &Opened, ask: &Ask, reply: Option<&HostRepl
 }
 
 /// Reports how a started compaction ended. `percent`: its context before, in percent of the window.
-fn close(
+fn report_end(
     engine: &Engine,
     opened: &Opened,
     ask: &Ask,
@@ -134,7 +134,7 @@ fn close(
     }
 }
 
-fn planned_and_done(
+fn run_job(
     engine: &Engine,
     opened: &Opened,
     ask: &Ask,
@@ -151,7 +151,7 @@ fn planned_and_done(
     });
     let mut measured =
         measured::measure_history(engine, &opened.session, base.as_ref().unwrap_or(whole), ask);
-    measured.grown = base.is_some().then_some(whole);
+    measured.grown_history = base.is_some().then_some(whole);
     let plan = attempt::plan_for(engine, &measured, ask);
     let about = about(opened, ask, &measured, &plan);
     let warnings = warnings(engine, opened, &measured);
@@ -187,7 +187,7 @@ fn outcome(job: &mut CompactJob<'_>, plan: Plan) -> Result<CompactOutcome, Ended
         return Err(Rejection::CoolingDown(why).into());
     }
     let facts = HistoryFacts::default();
-    let written = drafted(job, &plan, &facts)?;
+    let written = obtain_summary(job, &plan, &facts)?;
     let handle = archive::session_handle(engine, opened)?;
     let request =
         AttemptRequest { engine, measured, ask, handle: &handle, facts: &facts, written: written.as_deref() };
@@ -197,10 +197,10 @@ fn outcome(job: &mut CompactJob<'_>, plan: Plan) -> Result<CompactOutcome, Ended
     if ask.to == To::Plan {
         return Ok(CompactOutcome::Planned(accepted));
     }
-    let (handle, output) = put(job, &accepted.attempt, messages)?;
+    let (handle, output) = deliver(job, &accepted.attempt, messages)?;
     let session = measured.history.meta.session.as_deref();
     engine.audit(AuditVerb::Compact, &engine.scope(measured.history), session, Some(&handle));
-    note(job, &accepted, &output);
+    store_for_later(job, &accepted, &output);
     Ok(CompactOutcome::Compacted { accepted, handle, output })
 }
 
@@ -212,7 +212,7 @@ fn checked(
     plan: Plan,
 ) -> Result<(Attempt, Vec<String>, Vec<u8>), Rejection> {
     let CompactJob { engine, opened, ask, .. } = *job;
-    let attempt = attempt::make_within(request, plan).map_err(Rejection::Plan)?;
+    let attempt = attempt::apply_within_budget(request, plan).map_err(Rejection::Plan)?;
     if attempt.outcome.orphans > 0 {
         job.warnings.push(format!(
             "{} tool outputs were left out: each is a second output of a summarized call",
@@ -249,7 +249,11 @@ fn next_cost(job: &CompactJob<'_>, attempt: &Attempt) -> NextCost {
 }
 
 /// The summary that a model or the user wrote, if any. Sends the `Started` event.
-fn drafted(job: &mut CompactJob<'_>, plan: &Plan, facts: &HistoryFacts) -> Result<Option<String>, Ended> {
+fn obtain_summary(
+    job: &mut CompactJob<'_>,
+    plan: &Plan,
+    facts: &HistoryFacts,
+) -> Result<Option<String>, Ended> {
     let CompactJob { engine, ask, measured, .. } = *job;
     let writer = &ask.writer;
     // A job starts before a provider is paid, but with a host-run summary only once its answer is here, since
@@ -313,7 +317,7 @@ fn begin(job: &CompactJob<'_>) -> Result<(), Ended> {
 
 /// Archives the original and delivers the outcome; returns the original's handle. `messages`: the outcome as
 /// messages of an API, written instead of a session if the caller named one.
-fn put(job: &mut CompactJob<'_>, attempt: &Attempt, messages: Vec<u8>) -> Result<(String, Delivered)> {
+fn deliver(job: &mut CompactJob<'_>, attempt: &Attempt, messages: Vec<u8>) -> Result<(String, Delivered)> {
     let CompactJob { engine, opened, ask, .. } = *job;
     let (after, summary) = (&attempt.outcome.history, attempt.summary.as_deref());
     let result = PlanResult {
@@ -366,7 +370,7 @@ fn put(job: &mut CompactJob<'_>, attempt: &Attempt, messages: Vec<u8>) -> Result
 
 /// Stores what later calls need from a written compaction: overhead, memory, snapshot. A failure is only a
 /// warning.
-fn note(job: &mut CompactJob<'_>, accepted: &Accepted, output: &Delivered) {
+fn store_for_later(job: &mut CompactJob<'_>, accepted: &Accepted, output: &Delivered) {
     let CompactJob { engine, opened, ask, measured, .. } = *job;
     let Accepted { attempt, written, .. } = accepted;
     if let Delivered::Session(installed) = output {

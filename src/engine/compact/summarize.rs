@@ -11,7 +11,7 @@ use crate::config::Choice;
 use crate::config::profiles;
 use crate::engine::compact::attempt::AttemptRequest;
 use crate::engine::compact::compacted::{CompactOutcome, Question, Summarizer};
-use crate::engine::compact::summary_cost::{affordable, failures, sent_note};
+use crate::engine::compact::summary_cost::{affordable, failures_mark, sent_note};
 use crate::engine::compact::{CompactJob, Ended};
 use crate::engine::input::measured::Measured;
 use crate::engine::input::request::one_more;
@@ -184,7 +184,7 @@ fn by_provider(
         Err(error) => return Err(error),
     };
     let (endpoint, thinking) = as_profiled(job, step, endpoint, thinking);
-    if let (Some(why), false) = (summary_cost::left_alone(engine, &endpoint)?, writer.dry) {
+    if let (Some(why), false) = (summary_cost::refusal(engine, &endpoint)?, writer.dry) {
         return Ok(SummaryDraft::offline(offline_instead(&why)));
     }
     let mut request = SummaryRequest { window: endpoint.window, thinking, ..request };
@@ -231,7 +231,7 @@ fn asked(
         }
         Some(Ok((text, mut notes))) => {
             let not_recorded =
-                engine.store.unmark(&engine.shared(), &failures(endpoint)).err().map(not_recorded);
+                engine.store.unmark(&engine.shared(), &failures_mark(endpoint)).err().map(not_recorded);
             let who = dialogue
                 .model
                 .as_deref()
@@ -258,7 +258,7 @@ fn asked(
 
 /// Counts one more consecutive failure of a provider.
 fn note_failure(engine: &Engine, endpoint: &Endpoint) -> Result<()> {
-    engine.store.update_mark(&engine.shared(), &failures(endpoint), &|old| one_more(old, engine.now))
+    engine.store.update_mark(&engine.shared(), &failures_mark(endpoint), &|old| one_more(old, engine.now))
 }
 
 /// The caller's watch, which also reports each retry to the listener.
@@ -355,7 +355,7 @@ fn reopenable_name(engine: &Engine, opened: &Opened) -> Result<String> {
     if let Some(path) = &opened.path {
         return Ok(path.display().to_string());
     }
-    Ok(archive::keep(engine, opened)?.as_str().to_owned())
+    Ok(archive::archive_session(engine, opened)?.as_str().to_owned())
 }
 
 /// The summary as edited by the user, with the user's lines marked.

@@ -15,7 +15,7 @@ const WINDOWS: std::ops::RangeInclusive<u64> = 1_000..=Usage::MOST;
 pub(crate) struct Measured<'a> {
     pub(crate) history: &'a History,
     /// The whole history to apply the plan to, if the session has grown since the plan's `history`.
-    pub(crate) grown: Option<&'a History>,
+    pub(crate) grown_history: Option<&'a History>,
     pub(crate) counter: TokenCounter,
     pub(crate) limits: ModelLimits<'a>,
     /// Tokens of the messages.
@@ -29,7 +29,7 @@ pub(crate) struct Measured<'a> {
 impl Measured<'_> {
     /// The history that a plan is applied to.
     pub(crate) fn whole(&self) -> &History {
-        self.grown.unwrap_or(self.history)
+        self.grown_history.unwrap_or(self.history)
     }
 
     pub(crate) fn filled(&self) -> Filled {
@@ -81,7 +81,7 @@ pub(crate) fn measure_history<'a>(
         output: known.map(|it| it.output),
         next: ask.next,
     };
-    Measured { history, grown: None, limits, counter, tokens, overhead, inferred: seen.zip(inferred) }
+    Measured { history, grown_history: None, limits, counter, tokens, overhead, inferred: seen.zip(inferred) }
 }
 
 /// Tokens of system prompt and tools as noted when we compacted the session, if no usage was reported since:

@@ -16,7 +16,7 @@ use sessions::{self, Format, MemorySource, Session, Source};
 use tokens::{self, Estimator, TokenCounter, Tokenizer};
 
 /// Maximum compactions of a project that are searched for one.
-pub(crate) const LOOKED_THROUGH: u32 = 500;
+pub(crate) const MAX_COMPACTIONS_SEARCHED: u32 = 500;
 
 /// How a caller names a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -246,7 +246,7 @@ pub fn continued(engine: &Engine, found: &[FoundSession]) -> BTreeMap<String, St
     let scopes: Vec<Scope> = engine.projects().into_iter().chain([nowhere]).collect();
     let compacted = scopes
         .iter()
-        .flat_map(|it| engine.store.compactions(it, None, LOOKED_THROUGH).unwrap_or_default())
+        .flat_map(|it| engine.store.compactions(it, None, MAX_COMPACTIONS_SEARCHED).unwrap_or_default())
         .filter_map(|it| Some((it.session.id, it.applied?.session?)));
     let undone = scopes.iter().flat_map(|scope| {
         let into = |it: &FoundSession| {

@@ -136,7 +136,7 @@ pub fn trial(engine: &Engine, subject: &Subject, ask: &Ask, percent: Option<u64>
         let reason = engine.hinted(plan.reason.text, plan.reason.hint);
         return refused(reason);
     }
-    let made = match attempt::make(&subject.request(engine, &measured, &ask), plan) {
+    let made = match attempt::apply_plan(&subject.request(engine, &measured, &ask), plan) {
         Ok(made) => made,
         Err(it) => return refused(it.text),
     };

@@ -41,7 +41,7 @@ pub fn seat_event(engine: &Engine, client: &dyn Seat, event: &Value) -> Result<O
             let Given { now, original, archive } = *given;
             let now = Opened::from(now);
             if archive {
-                archive::keep(engine, &now)?;
+                archive::archive_session(engine, &now)?;
             }
             (now, original.map(Opened::from))
         }

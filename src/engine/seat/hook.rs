@@ -18,17 +18,17 @@ use history::{History, Kind, Message, Role, Text};
 use tokens::{self, Estimator};
 
 /// Token limit of the text added to a compaction prompt.
-const PINNED: u64 = 1_000;
+const MAX_PINNED_TOKENS: u64 = 1_000;
 /// Token limit of the text added after a compaction.
-const AFTER: u64 = 1_500;
+const MAX_AFTER_TOKENS: u64 = 1_500;
 /// Share of the window from which a reminder is given.
-const REMIND: f64 = 0.8;
+const REMIND_SHARE: f64 = 0.8;
 /// Share of the window below which the reminder is armed again.
-const REARM: f64 = 0.6;
+const REARM_SHARE: f64 = 0.6;
 /// Minimum milliseconds between two reminders: 10 minutes.
 const REMIND_AGAIN_MS: i64 = 600_000;
 /// Milliseconds after a compaction of ours within which an agent runs its hooks.
-const SEATED_LATELY_MS: i64 = 60_000;
+const HOOKS_AFTER_SEAT_MS: i64 = 60_000;
 /// Value of the reminder's mark once the context is small again.
 const ARMED: &str = "armed";
 
@@ -46,7 +46,7 @@ pub fn hook(engine: &Engine, event: &HookEvent) -> Result<String> {
         }
         HookMoment::StartCompacted => {
             caller::note(engine, &scope, event)?;
-            if seated_lately(engine, event, &scope)? {
+            if compacted_by_us(engine, event, &scope)? {
                 Ok(String::new())
             } else {
                 after_compaction(engine, event, &scope)
@@ -58,7 +58,7 @@ pub fn hook(engine: &Engine, event: &HookEvent) -> Result<String> {
             Ok(String::new())
         }
         HookMoment::AfterCompaction => {
-            if !seated_lately(engine, event, &scope)? {
+            if !compacted_by_us(engine, event, &scope)? {
                 note_compaction(engine, event, &scope)?;
             }
             Ok(String::new())
@@ -69,11 +69,11 @@ pub fn hook(engine: &Engine, event: &HookEvent) -> Result<String> {
 }
 
 /// Whether Epitome itself made the agent's last compaction; then the hook adds nothing.
-fn seated_lately(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<bool> {
+fn compacted_by_us(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<bool> {
     let mark = engine.store.marked(scope, &SessionMark::Compacted.of(&event.session))?;
     let ours = |it: &crate::store::Mark| {
         crate::store::Handle::parse(&it.value).is_some()
-            && engine.now.saturating_sub(it.at) < SEATED_LATELY_MS
+            && engine.now.saturating_sub(it.at) < HOOKS_AFTER_SEAT_MS
     };
     Ok(mark.as_ref().is_some_and(ours))
 }
@@ -93,7 +93,7 @@ fn hook_session(engine: &Engine, event: &HookEvent) -> Result<Opened> {
 
 /// Archives a session as it is, and notes its handle.
 fn keep_original(engine: &Engine, opened: &Opened, scope: &Scope) -> Result<()> {
-    let handle = archive::keep(engine, opened)?;
+    let handle = archive::archive_session(engine, opened)?;
     if let Some(id) = &opened.session.history.meta.session {
         engine.store.mark(scope, &SessionMark::Before.of(id), handle.as_str(), engine.now)?;
     }
@@ -111,7 +111,7 @@ fn before_compaction(engine: &Engine, event: &HookEvent, scope: &Scope) -> Resul
         ("Must hold", &[Topic::Constraints, Topic::Decisions][..]),
         ("Last request and what is open", &[Topic::Last, Topic::Active, Topic::Open]),
     ];
-    let mut text = memories::pins_and_facts(engine, history, &sections, PINNED - 40, None)?;
+    let mut text = memories::pins_and_facts(engine, history, &sections, MAX_PINNED_TOKENS - 40, None)?;
     if event.agent.info().hooks.wants_sections {
         // This agent reads no instruction files: the prompt gets the profile's sections and recalled memories
         // too.
@@ -161,7 +161,7 @@ fn after_compaction(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result
                 ("Open", &[Topic::Active, Topic::Open]),
                 ("Last request", &[Topic::Last]),
             ];
-            let text = memories::pins_and_facts(engine, history, &sections, AFTER - 40, None)?;
+            let text = memories::pins_and_facts(engine, history, &sections, MAX_AFTER_TOKENS - 40, None)?;
             Ok(if text.is_empty() { text } else { format!("From before the compaction:\n\n{text}") })
         }
         AfterCompaction::Nothing => Ok(String::new()),
@@ -232,17 +232,17 @@ fn turn(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<String> {
     let share = context as f64 / window as f64;
     let name = SessionMark::Reminded.of(&event.session);
     let last = engine.store.marked(scope, &name)?;
-    if share < REARM
+    if share < REARM_SHARE
         && let Some(last) = &last
     {
         engine.store.mark(scope, &name, ARMED, last.at)?;
     }
     let lately =
         last.is_some_and(|it| it.value == ARMED && engine.now.saturating_sub(it.at) < REMIND_AGAIN_MS);
-    if share * 100.0 >= SOON_IF_EXPIRED && share < REMIND {
+    if share * 100.0 >= SOON_IF_EXPIRED && share < REMIND_SHARE {
         return expiry(engine, event, scope, share);
     }
-    if share < REMIND || lately || !engine.store.mark_anew(scope, &name, "given", engine.now)? {
+    if share < REMIND_SHARE || lately || !engine.store.mark_anew(scope, &name, "given", engine.now)? {
         return Ok(String::new());
     }
     let cost = next_cost_at_hook(engine, event).map(|it| format!(" Costs: {}.", it.why)).unwrap_or_default();
@@ -294,7 +294,7 @@ fn prunable(engine: &Engine, event: &HookEvent) -> Option<u64> {
     Some(answer.tokens_before.saturating_sub(answer.tokens_after)).filter(|it| *it > 0)
 }
 
-/// The facts of `before` that `after` does not say, heaviest first, within [`AFTER`] tokens.
+/// The facts of `before` that `after` does not say, heaviest first, within [`MAX_AFTER_TOKENS`] tokens.
 fn missing(before: &History, after: &History) -> String {
     let count = |text: &str| Estimator::O200k.text(text);
     let lost = score::score(before, after, &|_| true, &|_| 0).lost;
@@ -304,7 +304,7 @@ fn missing(before: &History, after: &History) -> String {
     for loss in &lost {
         let line = format!("\n- {}", facts::flat(&loss.text));
         let cost = count(&line) + 1;
-        if used + cost > AFTER {
+        if used + cost > MAX_AFTER_TOKENS {
             break;
         }
         used += cost;

@@ -110,7 +110,7 @@ pub fn seat(engine: &Engine, opened: Opened, original: Option<&Opened>, ask: &Se
     events::before(engine, &started, HOOK_LIMIT).map_err(|why| Error::new(ErrorKind::Refused, why))?;
     #[cfg(feature = "otel")]
     let begun = std::time::Instant::now();
-    let made = seat_made(engine, original, &measured, &ask);
+    let made = make_and_archive(engine, original, &measured, &ask);
     #[cfg(feature = "otel")]
     events::otel::seated(engine, begun, original, &ask, &made);
     let ended = match &made {
@@ -131,14 +131,19 @@ pub fn seat(engine: &Engine, opened: Opened, original: Option<&Opened>, ask: &Se
 }
 
 /// Makes the new history, archives the original, and notes the compaction for an undo.
-fn seat_made(engine: &Engine, original: &Opened, measured: &Measured<'_>, ask: &Ask) -> Result<Seated> {
+fn make_and_archive(
+    engine: &Engine,
+    original: &Opened,
+    measured: &Measured<'_>,
+    ask: &Ask,
+) -> Result<Seated> {
     let history = measured.history;
     let handle = archive::session_handle(engine, original)?;
     let plan = attempt::plan_for(engine, measured, ask);
     tracing::info!("{} messages, {} tokens; {}", history.messages().len(), measured.tokens, plan.reason.text);
     let facts = HistoryFacts::default();
     let request = AttemptRequest { engine, measured, ask, handle: &handle, facts: &facts, written: None };
-    let SeatPlan { plan, after, tokens: tokens_after, score } = seated(&request, plan);
+    let SeatPlan { plan, after, tokens: tokens_after, score } = choose_outcome(&request, plan);
     let after = with_undo(after, &handle);
     let summary = after.messages().iter().find(|it| it.kind == history::Kind::Summary).map(Message::plain);
     let (summary, score) = (summary.as_deref(), score.as_ref());
@@ -166,28 +171,28 @@ struct SeatPlan {
 }
 
 /// The new history: by the profile; failing that by the profile with a budget of three quarters of the size;
-/// failing that by [`small`].
-fn seated(request: &AttemptRequest<'_>, plan: Plan) -> SeatPlan {
+/// failing that by [`minimal_outcome`].
+fn choose_outcome(request: &AttemptRequest<'_>, plan: Plan) -> SeatPlan {
     let AttemptRequest { engine, measured, ask, .. } = *request;
     if measured.tokens <= SMALL {
-        return small(request);
+        return minimal_outcome(request);
     }
     let less = ask.with_budget(Amount::Tokens(measured.tokens * 3 / 4));
     let second = attempt::plan_for(engine, measured, &less);
     for (plan, ask) in [(plan, ask), (second, &less)].into_iter().filter(|it| it.0.act) {
-        if let Ok(made) = attempt::make(&AttemptRequest { ask, ..*request }, plan)
+        if let Ok(made) = attempt::apply_plan(&AttemptRequest { ask, ..*request }, plan)
             && summarized(&made.outcome.history)
         {
             let (after, tokens) = (made.outcome.history, made.outcome.tokens);
             return SeatPlan { plan: made.plan, after, tokens, score: Some(made.score) };
         }
     }
-    small(request)
+    minimal_outcome(request)
 }
 
 /// For a context that no plan makes smaller: the summary's first line, a summary of what is removed, if
 /// anything is, and the newest units word for word.
-fn small(request: &AttemptRequest<'_>) -> SeatPlan {
+fn minimal_outcome(request: &AttemptRequest<'_>) -> SeatPlan {
     let AttemptRequest { engine, measured, ask, .. } = *request;
     let history = measured.history;
     let messages = history.messages();

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::{beside, movable};
 use crate::agents::{self, AgentRef, FoundSession};
 use crate::answers::ExportAnswer;
-use crate::engine::input::open::LOOKED_THROUGH;
+use crate::engine::input::open::MAX_COMPACTIONS_SEARCHED;
 use crate::engine::transfer::container::{
     self, Belongs, ContainerBody, ContainerCompaction, ContainerOriginal, ContainerSubAgent, Manifest, Names,
     Open, VERSION,
@@ -85,7 +85,7 @@ pub fn export(engine: &Engine, opened: &Opened, path: &Path) -> Result<ExportAns
 
 /// The compactions of a session, and of the sessions that it continues.
 fn compactions(engine: &Engine, scope: &Scope, id: &str) -> Result<Vec<Compaction>> {
-    let mut all = engine.store.compactions(scope, None, LOOKED_THROUGH)?;
+    let mut all = engine.store.compactions(scope, None, MAX_COMPACTIONS_SEARCHED)?;
     let mut ids = vec![id.to_owned()];
     let mut next = 0;
     while let Some(id) = ids.get(next).cloned() {

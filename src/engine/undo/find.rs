@@ -1,7 +1,7 @@
 //! Which compaction is meant: by a handle, by `last`, or by the session that it made or replaced.
 
 use crate::agents;
-use crate::engine::input::open::LOOKED_THROUGH;
+use crate::engine::input::open::MAX_COMPACTIONS_SEARCHED;
 use crate::engine::{Engine, Opened};
 use crate::store::{Applied, Compaction, Entry, Scope, What};
 use history::error::{Error, ErrorKind, Result};
@@ -46,7 +46,8 @@ fn last(engine: &Engine, wanted: impl Fn(&Compaction) -> bool) -> Result<(Scope,
     };
     let mut found: Option<(Scope, Compaction)> = None;
     for scope in engine.projects() {
-        let newest = engine.store.compactions(&scope, None, LOOKED_THROUGH)?.into_iter().find(&wanted);
+        let newest =
+            engine.store.compactions(&scope, None, MAX_COMPACTIONS_SEARCHED)?.into_iter().find(&wanted);
         if let Some(newest) = newest
             && found.as_ref().is_none_or(|(_, it)| it.at < newest.at)
         {
@@ -75,7 +76,7 @@ pub(super) fn applied(engine: &Engine, name: &str) -> Result<(Scope, Compaction,
         let compaction = match entry.what {
             What::Compaction => engine.store.compaction(&scope, name)?,
             What::Session => {
-                let all = engine.store.compactions(&scope, None, LOOKED_THROUGH)?;
+                let all = engine.store.compactions(&scope, None, MAX_COMPACTIONS_SEARCHED)?;
                 let of =
                     |it: &Compaction| it.original.as_ref() == Some(&entry.handle) && it.applied.is_some();
                 all.into_iter().find(of).ok_or_else(|| never_applied(name))?
@@ -104,7 +105,7 @@ pub(super) fn applied_of(engine: &Engine, opened: &Opened) -> Result<(Scope, Com
     let history = &opened.session.history;
     let id = history.meta.session.as_deref().ok_or_else(none)?;
     let scope = engine.scope(history);
-    let all = engine.store.compactions(&scope, None, LOOKED_THROUGH)?;
+    let all = engine.store.compactions(&scope, None, MAX_COMPACTIONS_SEARCHED)?;
     let of_it = |it: Compaction| {
         let applied = it.applied.clone()?;
         let is_its = it.session.id == id || applied.session.as_deref() == Some(id);

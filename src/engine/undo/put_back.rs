@@ -30,12 +30,14 @@ impl Undo<'_> {
         let written = self.applied.path.clone().unwrap_or_default();
         let target = absolute(&written)?;
         match (self.applied.mode, target) {
-            (AppliedMode::New, target) => self.leave(&target),
-            (AppliedMode::Seat, Location::Rows(database, path, id)) => self.seat_rows(database, &path, &id),
-            (AppliedMode::Seat, Location::File(path)) => self.seat_file(&path),
-            (_, Location::Rows(database, path, id)) => self.rows(database, &path, &id),
-            (AppliedMode::Append, Location::File(path)) => self.append(&path),
-            (AppliedMode::Patch | AppliedMode::Repair, Location::File(path)) => self.patch(&path),
+            (AppliedMode::New, target) => self.undo_new_session(&target),
+            (AppliedMode::Seat, Location::Rows(database, path, id)) => {
+                self.undo_seat_rows(database, &path, &id)
+            }
+            (AppliedMode::Seat, Location::File(path)) => self.undo_seat_file(&path),
+            (_, Location::Rows(database, path, id)) => self.undo_rows(database, &path, &id),
+            (AppliedMode::Append, Location::File(path)) => self.undo_append(&path),
+            (AppliedMode::Patch | AppliedMode::Repair, Location::File(path)) => self.undo_patch(&path),
         }
     }
 
@@ -45,7 +47,7 @@ impl Undo<'_> {
     }
 
     /// The original's messages, then the later turns. Messages that `now` still has are taken from it.
-    fn after(&self, now: &Session) -> Result<(History, usize)> {
+    fn merged_history(&self, now: &Session) -> Result<(History, usize)> {
         let messages = now.history.messages();
         let said = messages.get(self.mark.archived()..).ok_or_else(|| {
             let what = "undoing: expected at least the messages that were written, found fewer: the session was compacted or \
@@ -56,7 +58,7 @@ impl Undo<'_> {
         let mut all: Vec<Message> = Vec::new();
         for old in self.session.history.messages() {
             let found = messages[next..].iter().position(|it| it.says_same(old));
-            let mut message = fresh(old);
+            let mut message = detached(old);
             if let Some(found) = found {
                 message = messages[next + found].clone();
                 next += found + 1;
@@ -73,7 +75,7 @@ impl Undo<'_> {
 
     /// Undoes an appended compaction: with the old bytes if nothing came since, else by writing the old
     /// messages again.
-    fn append(&self, path: &Path) -> Result<Done> {
+    fn undo_append(&self, path: &Path) -> Result<Done> {
         let agent = agent_of(self.session.format)?;
         let env = &self.engine.config.agents;
         let path = &agent.current_file(env, &self.compaction.session.id, path);
@@ -90,7 +92,7 @@ impl Undo<'_> {
             crate::files::replace_from(path, now.source.len(), &mut Reading::of(&self.source))?;
             return Ok(self.done(RestoreStatus::Restored, path.display()));
         }
-        let (after, later) = self.after(&now.session)?;
+        let (after, later) = self.merged_history(&now.session)?;
         self.write_messages(&now, &after, &reach, path, later)
     }
 
@@ -121,7 +123,7 @@ impl Undo<'_> {
     }
 
     /// Undoes outputs replaced in place: writes back their old bytes and nothing else.
-    fn patch(&self, path: &Path) -> Result<Done> {
+    fn undo_patch(&self, path: &Path) -> Result<Done> {
         let now = open_path(path, Some(self.session.format))?;
         let len = self.source.len();
         if now.source.len() < len || now.source.len() < self.mark.len {
@@ -159,7 +161,7 @@ impl Undo<'_> {
     }
 
     /// Undoes changes in a database: deletes rows that were added, restores rows that were changed.
-    fn rows(&self, database: &dyn Database, path: &Path, id: &str) -> Result<Done> {
+    fn undo_rows(&self, database: &dyn Database, path: &Path, id: &str) -> Result<Done> {
         let now = database.export(path, id)?;
         let original = self.source.whole()?;
         let output = agents::address(path, id);
@@ -176,7 +178,7 @@ impl Undo<'_> {
 
     /// Undoes a new session: the old one was never touched. If the new one continued, a third session gets
     /// the old messages and then the new ones.
-    fn leave(&self, target: &Location) -> Result<Done> {
+    fn undo_new_session(&self, target: &Location) -> Result<Done> {
         let old = self.compaction.session.path.clone().unwrap_or_default();
         let old = absolute(&old)?;
         let later: Vec<Message> = match target.open(self.session.format) {
@@ -186,7 +188,7 @@ impl Undo<'_> {
             Err(error) => return Err(error),
         };
         if later.is_empty() {
-            return self.old(&old);
+            return self.restore_old(&old);
         }
         let mut all = self.session.history.messages().to_vec();
         let count = later.len();
@@ -213,7 +215,7 @@ impl Undo<'_> {
     }
 
     /// The old session, written again if its file is gone.
-    fn old(&self, old: &Location) -> Result<Done> {
+    fn restore_old(&self, old: &Location) -> Result<Done> {
         match old {
             Location::File(path) if path.exists() => Ok(self.done(RestoreStatus::Unchanged, path.display())),
             Location::File(path) => {
@@ -226,7 +228,7 @@ impl Undo<'_> {
 }
 
 /// A message to be written as a new one: without what ties it to the session that it was read from.
-pub(super) fn fresh(message: &Message) -> Message {
+pub(super) fn detached(message: &Message) -> Message {
     Message { from: None, usage: None, wire_len: None, replaced: None, ..message.clone() }
 }
 

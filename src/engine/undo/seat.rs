@@ -11,7 +11,7 @@ use crate::answers::RestoreStatus;
 use crate::engine::Opened;
 use crate::engine::input::open::open_path;
 use crate::engine::undo::outcome::{Done, changed, original_of};
-use crate::engine::undo::put_back::{Undo, fresh};
+use crate::engine::undo::put_back::{Undo, detached};
 use crate::engine::write_back::agent_of;
 use compaction::plan;
 use history::error::Result;
@@ -20,7 +20,7 @@ use sessions::{Mode, Source};
 
 impl Undo<'_> {
     /// In a database: deletes the compaction's messages; the agent left all others where they were.
-    pub(crate) fn seat_rows(&self, database: &dyn Database, path: &Path, id: &str) -> Result<Done> {
+    pub(crate) fn undo_seat_rows(&self, database: &dyn Database, path: &Path, id: &str) -> Result<Done> {
         let now = database.export(path, id)?;
         let output = agents::address(path, id);
         let before =
@@ -33,7 +33,7 @@ impl Undo<'_> {
     }
 
     /// In a file: writes the messages from before the compaction again, then the later turns.
-    pub(crate) fn seat_file(&self, path: &Path) -> Result<Done> {
+    pub(crate) fn undo_seat_file(&self, path: &Path) -> Result<Done> {
         let handle = original_of(self.compaction)?;
         let agent = agent_of(self.session.format)?;
         let env = &self.engine.config.agents;
@@ -65,8 +65,8 @@ impl Undo<'_> {
             return Ok(self.done(RestoreStatus::Restored, path.display()));
         }
         let (source, session) = before.unwrap_or_else(|| (self.source.clone(), self.session.clone()));
-        let new = |it: &Message| if reach.mode == Mode::New { it.clone() } else { fresh(it) };
-        let all = session.history.messages().iter().map(new).chain(later.iter().map(fresh)).collect();
+        let new = |it: &Message| if reach.mode == Mode::New { it.clone() } else { detached(it) };
+        let all = session.history.messages().iter().map(new).chain(later.iter().map(detached)).collect();
         let after = History::new(all, session.history.meta.clone());
         let opened = match reach.mode {
             Mode::New => Opened { source: Box::new(source), session, path: None, cwd: None, live: false },

@@ -64,10 +64,10 @@ pub(crate) fn install(
         Way::Replace if !live => agent.lock(&engine.config.agents, &id)?,
         Way::Replace | Way::InPlace | Way::Beside | Way::Rows => None,
     };
-    let fresh = place.open(opened.session.format)?;
-    target.expect_known_version(&fresh)?;
-    let (after, grown) = rebased(&opened.session.history, &fresh.session.history, after)?;
-    let written = readback::written(&fresh, &after, reach.mode)?;
+    let current = place.open(opened.session.format)?;
+    target.expect_known_version(&current)?;
+    let (after, added) = rebased(&opened.session.history, &current.session.history, after)?;
+    let written = readback::written(&current, &after, reach.mode)?;
     let mut warnings = written.warnings.clone();
     let new_id = written.session.clone().unwrap_or(id);
     let path = match (place, reach.way, &written.file_name) {
@@ -76,7 +76,7 @@ pub(crate) fn install(
     };
     let scope = engine.scope(&opened.session.history);
     let messages = after.messages().len();
-    let fingerprint = fingerprint(place, reach.way, &fresh, &written, messages, grown)?;
+    let fingerprint = fingerprint(place, reach.way, &current, &written, messages, added)?;
     let output = match reach.way {
         Way::Rows => agents::address(&path, &new_id),
         Way::Replace | Way::InPlace | Way::Beside => path.display().to_string(),
@@ -92,7 +92,7 @@ pub(crate) fn install(
         fingerprint: history::json::compact(&fingerprint),
     };
     engine.store.finish(&scope, compaction, &applied)?;
-    put(place, &path, reach.way, &fresh, &written)?;
+    put(place, &path, reach.way, &current, &written)?;
     if job == Job::Compact {
         for id in [Some(&*new_id), opened.session.history.meta.session.as_deref()].into_iter().flatten() {
             if let Err(error) =
@@ -120,19 +120,19 @@ fn rebased(before: &History, now: &History, after: &History) -> Result<(History,
         let what = "the session has changed since it was read; nothing was written; run this again";
         return Err(Error::new(ErrorKind::Changed, what));
     }
-    let grown = &new[old.len()..];
-    if grown.is_empty() {
+    let added = &new[old.len()..];
+    if added.is_empty() {
         return Ok((after.clone(), 0));
     }
-    let messages = after.messages().iter().chain(grown).cloned().collect();
-    Ok((History::new(messages, now.meta.clone()), grown.len()))
+    let messages = after.messages().iter().chain(added).cloned().collect();
+    Ok((History::new(messages, now.meta.clone()), added.len()))
 }
 
-fn put(place: &Location, target: &Path, way: Way, fresh: &Opened, written: &Written) -> Result<()> {
-    let old = &*fresh.source;
+fn put(place: &Location, target: &Path, way: Way, current: &Opened, written: &Written) -> Result<()> {
+    let old = &*current.source;
     match (way, place) {
         (_, Location::Rows(database, ..)) => database.change(target, &old.whole()?, &written.bytes(old)?),
-        (Way::InPlace, _) => crate::files::overwrite(target, &edits(written, fresh)?),
+        (Way::InPlace, _) => crate::files::overwrite(target, &edits(written, current)?),
         (Way::Beside, _) => crate::files::create(target, &written.bytes(old)?, place.path()),
         (Way::Replace | Way::Rows, _) => {
             crate::files::replace_from(target, old.len(), &mut Reading::of(&written.over(old)))

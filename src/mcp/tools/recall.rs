@@ -124,7 +124,7 @@ fn by_query(state: &ServerState, engine: &Engine, arguments: &Arguments, query: 
         None if offset > 0 => Some(search(&Query { offset: 0, limit: 1, ..query.clone() }, None)?.scope),
         wanted => wanted,
     };
-    let Recalled { found, typed, scope, passed } = search(&query, wanted)?;
+    let Recalled { found, typed, scope, not_searched } = search(&query, wanted)?;
     let hits = found.hits.iter().map(hit).chain(typed.iter().map(hit));
     let hits: Vec<Value> = hits.collect::<Result<_>>()?;
     let mut out = Answer::new();
@@ -152,8 +152,8 @@ fn by_query(state: &ServerState, engine: &Engine, arguments: &Arguments, query: 
             )],
         );
     }
-    if passed > 0 {
-        warn(&mut out, [format!("{passed} older sessions in the archive were not searched")]);
+    if not_searched > 0 {
+        warn(&mut out, [format!("{not_searched} older sessions in the archive were not searched")]);
     }
     warn_of_ignored(&mut out, NAME, arguments);
     out.insert("hits".to_owned(), json!(hits));

@@ -70,7 +70,7 @@ pub(crate) struct NewItem<'a> {
 }
 
 /// The handle of an identity with its item's id, or else the first handle that is free for it.
-pub(crate) fn chosen(connection: &Connection, identity: &Digest) -> Result<(Handle, Option<i64>)> {
+pub(crate) fn handle_for(connection: &Connection, identity: &Digest) -> Result<(Handle, Option<i64>)> {
     let find = "SELECT id, identity FROM item WHERE handle = ?1";
     for n in 0.. {
         let handle = Handle::nth(identity, n);
@@ -88,7 +88,7 @@ pub(crate) fn chosen(connection: &Connection, identity: &Digest) -> Result<(Hand
 
 /// Inserts an item, or refreshes the one with the same identity. The flag says whether it existed.
 pub(crate) fn put_item(transaction: &Transaction<'_>, new: &NewItem<'_>) -> Result<(i64, Handle, bool)> {
-    let (handle, found) = chosen(transaction, &new.identity)?;
+    let (handle, found) = handle_for(transaction, &new.identity)?;
     if let Some(id) = found {
         let sql = "UPDATE item SET at = CASE WHEN at > ?2 THEN at ELSE ?2 END, tokens = coalesce(?3, tokens),
                content = coalesce(?4, content) WHERE id = ?1";
@@ -185,7 +185,7 @@ fn owned(connection: &Connection, handle: &str, owner: &str) -> Result<Item> {
 impl Store {
     /// Adds handles that an item had on another machine, so that it is found by these too.
     pub fn put_aliases(&self, scope: &Scope, handle: &str, others: &[Handle]) -> Result<()> {
-        self.storing()?;
+        self.check_writable()?;
         let connection = &mut *self.lock();
         let item = item(connection, scope, handle)?;
         let transaction = write(connection, &scope.owner, STORING)?;

@@ -21,7 +21,7 @@ use crate::store::{
 use history::error::{Error, ErrorKind, Result};
 use history::json::set;
 use history::secrets::Redactor;
-use item::{ENTRY, ItemPlace, NewItem, chosen, entry_of, item, missing, put_item, put_place};
+use item::{ENTRY, ItemPlace, NewItem, entry_of, handle_for, item, missing, put_item, put_place};
 
 const STORING: &str = "archiving originals";
 const READING: &str = "reading the archive";
@@ -75,7 +75,7 @@ fn ready<'a>(
 
 /// Whether an item with that identity exists and is indexed.
 fn is_known(connection: &Connection, identity: &Digest) -> Result<bool> {
-    match chosen(connection, identity)? {
+    match handle_for(connection, identity)? {
         (_, Some(id)) => index::is_indexed(connection, id),
         (_, None) => Ok(false),
     }
@@ -85,7 +85,7 @@ impl Store {
     /// Stores everything or nothing, and returns when it is on disk. Storing the same again changes nothing
     /// but times and message numbers.
     pub fn put_all(&self, scope: &Scope, batch: &Batch<'_>) -> Result<Stored> {
-        self.storing()?;
+        self.check_writable()?;
         let redactor = &self.redactor;
         let connection = &self.pool;
         for _ in 0..TRIES {

@@ -27,7 +27,7 @@ fn scoped(scope: &Scope, of: MemoryScope) -> Scope {
 impl Store {
     /// Stores a memory. Storing the same content again refreshes the one there is.
     pub fn remember(&self, scope: &Scope, note: &NewMemory, at: i64) -> Result<Memory> {
-        self.storing()?;
+        self.check_writable()?;
         let redactor = &self.redactor;
         let connection = &mut *self.lock();
         let transaction = write(connection, &scope.owner, WRITING)?;

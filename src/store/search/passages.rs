@@ -171,7 +171,7 @@ impl Store {
     /// Indexes the passages of an archived session, without secrets and private text. An empty list marks the
     /// session as indexed.
     pub fn put_passages(&self, scope: &Scope, handle: &str, agent: &str, passages: &[Passage]) -> Result<()> {
-        self.storing()?;
+        self.check_writable()?;
         let redactor = &self.redactor;
         let connection = &self.pool;
         // Looking for secrets takes longest, so it comes before the lock.
