@@ -40,4 +40,4 @@ pub use place::{StoreAt, TeamStore};
 pub use range::{Range, Slice};
 pub use search::passages::{Filter, FoundPassage, Passage, PassageKind, PassageMatch, Unindexed};
 pub use search::words::Snippet;
-pub use search::{Found, Hit, Query, SearchExtent, SearchScope};
+pub use search::{Found, Hit, MAX_HITS, Query, SearchExtent, SearchScope};

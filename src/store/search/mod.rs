@@ -20,7 +20,7 @@ use index::{index, is_indexed, readable};
 use words::{Terms, Words, indexed};
 
 /// Maximum results of one search.
-const MAX_HITS: u32 = 100;
+pub const MAX_HITS: u32 = 100;
 
 /// Maximum matches that are considered, the newest. Words that occur in more texts than this rank them no
 /// better than age does.
@@ -81,7 +81,7 @@ pub struct Query {
     pub extent: SearchExtent,
     /// Only these; empty means all.
     pub only: Vec<What>,
-    /// Maximum number of results; 100 at most.
+    /// Maximum number of results; [`MAX_HITS`] at most.
     pub limit: u32,
     /// Results to skip.
     pub offset: u32,
