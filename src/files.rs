@@ -193,13 +193,15 @@ pub fn create_from(path: &Path, content: &mut dyn Read, like: &Path) -> Result<u
     // Unlike a rename, a hard link never replaces a file that was created meanwhile.
     let placed = match fs::hard_link(&beside, path) {
         Ok(()) => sync_folder(path),
-        Err(_) if fs::symlink_metadata(path).is_ok() => match same(path, &beside) {
-            true => Ok(()),
-            false => {
-                let what = "expected no file of that name, found another one; nothing was written";
-                Err(Error::new(ErrorKind::Refused, what).at_path(path))
+        Err(_) if fs::symlink_metadata(path).is_ok() => {
+            match open(path).map(|mut it| holds_other(&beside, &mut it)) {
+                Ok(Ok(false)) => Ok(()),
+                _ => {
+                    let what = "expected no file of that name, found another one; nothing was written";
+                    Err(Error::new(ErrorKind::Refused, what).at_path(path))
+                }
             }
-        },
+        }
         // The file system may not support hard links.
         Err(_) => return renamed(&beside, path).map(|()| len),
     };
@@ -231,11 +233,6 @@ pub fn holds_other(path: &Path, content: &mut dyn Read) -> Result<bool> {
             return Ok(false);
         }
     }
-}
-
-/// Whether two files have the same content.
-fn same(one: &Path, other: &Path) -> bool {
-    open(one).is_ok_and(|mut one| holds_other(other, &mut one).is_ok_and(|it| !it))
 }
 
 /// Replaces a file of `len` bytes to which its agent may be appending: bytes appended during the replacement

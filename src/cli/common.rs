@@ -4,7 +4,7 @@ use std::io::Read;
 
 use clap::Args;
 
-use crate::agents::reach::quoted;
+use crate::agents::shell::quoted;
 use crate::answers::LostInfo;
 use crate::config::Config;
 use crate::engine::{self, Ask, Counting, Engine, Opened, SessionRef, words};
@@ -79,7 +79,7 @@ pub(super) fn wire(name: Option<&str>) -> Result<Option<Format>> {
 }
 
 /// The text of a file, or of standard input (`-`). `doing`: the start of an error message.
-pub(super) fn text_of(name: &str, doing: &str) -> Result<String> {
+pub(super) fn read_text_or_stdin(name: &str, doing: &str) -> Result<String> {
     let mut text = String::new();
     let read = match name {
         "-" => std::io::stdin().read_to_string(&mut text).map(drop),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::agents::reach::Job;
+use crate::agents::write_back::Operation;
 use crate::answers::{NextCost, PruneAnswer, Status};
 use crate::engine::archive::PlanResult;
 use crate::engine::input::measured::warnings;
@@ -86,8 +86,13 @@ fn deliver(
     match &ask.to {
         To::Session => {
             let archived = archive::archive(engine, opened, ask, result)?;
-            let (installed, warnings) =
-                write_back::install(engine, opened, &outcome.history, Job::Prune, &archived.compaction)?;
+            let (installed, warnings) = write_back::install(
+                engine,
+                opened,
+                &outcome.history,
+                Operation::Prune,
+                &archived.compaction,
+            )?;
             answer.warnings.extend(warnings);
             answer.handle = Some(archived.session);
             answer.status = Status::Pruned;

@@ -6,7 +6,7 @@ use std::io::{BufReader, Read};
 use std::ops::Range;
 use std::path::PathBuf;
 
-use crate::agents::{self, reach};
+use crate::agents::{self, write_back};
 use crate::answers::{FindingInfo, Next, RepairAnswer, RepairStatus, RestoreStatus, TakesEffect};
 use crate::engine::archive::ArchivedHandles;
 use crate::engine::undo::outcome::{Done, changed, original_of};
@@ -114,7 +114,7 @@ fn put_mended(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -
     let Target { agent, place, .. } = &target;
     let env = &engine.config.agents;
     let id = opened.session.history.meta.session.as_deref().unwrap_or_default().to_owned();
-    if reach::is_in_use(env, *agent, &id, place.path(), engine.now) {
+    if write_back::is_in_use(env, *agent, &id, place.path(), engine.now) {
         let what = "repairing: the session is in use; end it in its agent first";
         return Err(Error::new(ErrorKind::Live, what).at_path(place.path()));
     }

@@ -7,7 +7,7 @@ use axum::http::{HeaderValue, Response, StatusCode};
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 
-use super::recognise::{AskedBy, message};
+use super::recognize::{AskedBy, message};
 use crate::engine::ItemsDone;
 use sessions::Format;
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::ClaudeCode;
-use crate::agents::seat::{Around, Conversation, Given, Seat, SeatAsk, SeatSession};
+use crate::agents::seat::{Conversation, Seat, SeatAsk, SeatContext, SeatSession, SentConversation};
 use crate::agents::{self, Agent};
 use crate::files;
 use history::error::{Error, ErrorKind, Result};
@@ -32,16 +32,16 @@ impl Seat for ClaudeCodeSeat {
 
     /// The messages in the event are compacted; the transcript is archived, since that is what a user would
     /// want back.
-    fn asked(&self, event: &Value, around: &Around<'_>) -> Result<Option<(SeatAsk, Conversation)>> {
-        let mut now = SeatSession::given(&messages(event)?, Format::ANTHROPIC)?;
+    fn asked(&self, event: &Value, context: &SeatContext<'_>) -> Result<Option<(SeatAsk, Conversation)>> {
+        let mut conversation = SeatSession::from_bytes(&messages(event)?, Format::ANTHROPIC)?;
         // A sub-agent has no transcript that can be resumed.
         let sub_agent = event["agentId"].is_string();
-        let transcript = if sub_agent { None } else { transcript(around, last_row(event)) };
+        let transcript = if sub_agent { None } else { transcript(context, last_row(event)) };
         let meta = match &transcript {
             Some((it, _)) => Meta { agent: None, ..it.session.history.meta.clone() },
-            None => Meta { cwd: Some(around.project.into()), ..Meta::default() },
+            None => Meta { cwd: Some(context.project.into()), ..Meta::default() },
         };
-        let mut messages = std::mem::take(&mut now.session.history).into_messages();
+        let mut messages = std::mem::take(&mut conversation.session.history).into_messages();
         // Claude Code's own records of `/compact` commands, this one and earlier ones.
         messages.retain(|it| !(it.role == Role::User && is_compact_command(&it.plain())));
         for it in &mut messages {
@@ -50,18 +50,18 @@ impl Seat for ClaudeCodeSeat {
                 it.kind = history::Kind::Context;
             }
         }
-        now.session.history = History::new(messages, meta);
-        let archive = transcript.as_ref().is_some_and(|it| !it.1);
-        let original = transcript.map(|it| it.0);
-        let given = Conversation::Given(Box::new(Given { now, original, archive }));
+        conversation.session.history = History::new(messages, meta);
+        let archive_both = transcript.as_ref().is_some_and(|it| !it.1);
+        let transcript = transcript.map(|it| it.0);
+        let sent = SentConversation { conversation, transcript, archive_both };
         let set = |from: &str| {
-            let found = (around.setting)(from)?;
+            let found = (context.setting)(from)?;
             found.as_u64().or_else(|| found.as_str()?.parse().ok())
         };
         let of_settings =
             || set("env:CLAUDE_CODE_AUTO_COMPACT_WINDOW").or_else(|| set("claude-code:autoCompactWindow"));
         let window = event["window"].as_u64().or_else(of_settings).filter(|it| *it > 0);
-        Ok(Some((SeatAsk { window, ..SeatAsk::of(event) }, given)))
+        Ok(Some((SeatAsk { window, ..SeatAsk::of(event) }, Conversation::Sent(Box::new(sent)))))
     }
 
     fn reply(&self, messages: &[Message], _text: &dyn Fn() -> String) -> Value {
@@ -70,11 +70,11 @@ impl Seat for ClaudeCodeSeat {
 }
 
 /// The calling session's transcript, and whether it contains `last_row` yet (waits up to [`LAG`] for it).
-fn transcript(around: &Around<'_>, last_row: Option<&str>) -> Option<(SeatSession, bool)> {
-    let launched = around.env.text("CLAUDE_CODE_LAUNCHED_BY_SESSION_IDS");
+fn transcript(context: &SeatContext<'_>, last_row: Option<&str>) -> Option<(SeatSession, bool)> {
+    let launched = context.env.text("CLAUDE_CODE_LAUNCHED_BY_SESSION_IDS");
     let launched = launched.and_then(|it| it.rsplit(',').next()).map(|it| it.trim().to_owned());
-    let id = (around.caller)().or(launched)?;
-    let found = agents::find(around.env, &id);
+    let id = (context.caller)().or(launched)?;
+    let found = agents::find(context.env, &id);
     let path = found.into_iter().find(|it| it.agent.name() == ClaudeCode.name() && it.id == id)?.path;
     let begun = Instant::now();
     let holds = || {
@@ -92,7 +92,7 @@ fn transcript(around: &Around<'_>, last_row: Option<&str>) -> Option<(SeatSessio
         }
         std::thread::sleep(Duration::from_millis(40));
     };
-    Some((SeatSession::file(&path, Format::CLAUDE_CODE).ok()?, whole))
+    Some((SeatSession::from_file(&path, Format::CLAUDE_CODE).ok()?, whole))
 }
 
 /// The event's messages as a JSON array in Anthropic's format. Consecutive assistant messages are merged into

@@ -11,7 +11,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::hooks::{AgentHooks, HookMoment};
-use super::reach::{self, Job, Reach};
+use super::write_back::{self, Operation, WriteMethod};
 use super::{
     Agent, AgentInfo, Env, FoundSession, HEAD, Problem, SessionFile, Variables, files, first_words, objects,
     settings, spellings,
@@ -46,7 +46,7 @@ impl Agent for GeminiCli {
                     "AfterTool",
                 ],
                 file_prefix: Some("session-"),
-                heard_at: &[HookMoment::Turn],
+                reply_reaches_model_at: &[HookMoment::Turn],
                 ..AgentHooks::NONE
             },
             registration: Some(&install::REGISTRATION),
@@ -118,19 +118,19 @@ impl Agent for GeminiCli {
             .map_or_else(|| path.to_owned(), |it| it.path)
     }
 
-    fn reach(&self, _job: Job, live: bool, _export: bool) -> Result<Reach> {
-        Ok(reach::at_rest(live))
+    fn write_method(&self, _operation: Operation, live: bool, _export: bool) -> Result<WriteMethod> {
+        Ok(write_back::replace_when_idle(live))
     }
 
     fn directory_name(&self, directory: &Path) -> Option<String> {
         Some(hash(directory))
     }
 
-    fn resume(&self, _env: &Env, id: &str) -> String {
+    fn resume_command(&self, _env: &Env, id: &str) -> String {
         format!("gemini --resume {id}")
     }
 
-    fn resume_file(&self, _env: &Env, file: &str, _id: &str) -> String {
+    fn import_and_resume_command(&self, _env: &Env, file: &str, _id: &str) -> String {
         format!("gemini --session-file {file}")
     }
 
@@ -144,12 +144,10 @@ impl Agent for GeminiCli {
     }
 
     fn own_compaction(&self, setting: &dyn Fn(&str) -> Option<Value>) -> String {
-        let share = setting("gemini-cli:model.compressionThreshold")
-            .and_then(|it| it.as_f64().or_else(|| it.as_str()?.parse().ok()));
-        format!("at {:.0} % of the window", share.unwrap_or(0.5) * 100.0)
+        format!("at {:.0} % of the window", own_threshold(setting) * 100.0)
     }
 
-    fn unheard(&self, _env: &Env, setting: &dyn Fn(&str) -> Option<Value>) -> Option<Problem> {
+    fn seat_blocked_by(&self, _env: &Env, setting: &dyn Fn(&str) -> Option<Value>) -> Option<Problem> {
         let off = setting("gemini-cli:hooksConfig.enabled")? == false;
         off.then(|| {
             Problem::new(
@@ -174,6 +172,12 @@ impl Agent for GeminiCli {
 
 fn home(env: &Env) -> PathBuf {
     env.home.join(".gemini")
+}
+
+/// The share of the window at which Gemini CLI compacts by itself; without a valid setting 0.5 (0.61).
+fn own_threshold(setting: &dyn Fn(&str) -> Option<Value>) -> f64 {
+    let share = setting("gemini-cli:model.compressionThreshold").and_then(|it| settings::own::number(&it));
+    share.filter(|it| *it > 0.0 && *it <= 1.0).unwrap_or(0.5)
 }
 
 /// The possible folder names of a directory: its slug in `projects.json`, and the older SHA-256.

@@ -24,7 +24,7 @@ use std::path::Path;
 use history::error::{Error, ErrorKind, Result};
 
 pub use by_hand::snippet;
-pub(super) use ours::{command, with_program};
+pub(super) use ours::{command, fill_program_path};
 pub use plan::{FileChange, InstallPlan, InstallRequest, Made, MadeInFiles, install, uninstall};
 pub(super) use registration::{MISSING_AND_REMINDER, REMINDER};
 pub use registration::{Plugins, Registration, SeatSetting, SettingsStyle, StatusLineSetting};
@@ -35,7 +35,7 @@ pub use status_line::other_status_line;
 pub const NAME: &str = "epitome";
 
 /// The text of a settings file; `None` if it does not exist.
-fn text_of(path: &Path) -> Result<Option<String>> {
+fn read_settings(path: &Path) -> Result<Option<String>> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && path.is_symlink() => {

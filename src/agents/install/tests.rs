@@ -38,7 +38,7 @@ fn round(env: &Env, config: &Path, agent: AgentRef, hooks: bool, seat: bool) -> 
         hooks,
         seat,
         trust: false,
-        ours: false,
+        entry_is_ours: false,
         offline: true,
         compact_at: 0,
         status_line: true,
@@ -63,7 +63,7 @@ fn round(env: &Env, config: &Path, agent: AgentRef, hooks: bool, seat: bool) -> 
     assert!(again.changes.iter().all(|it| it.before == it.after), "{agent:?} {again:?}");
     assert!(again.made.values().all(Vec::is_empty), "{again:?}");
     // A newer program at another path replaces it.
-    let moved = InstallRequest { program: "/new/epitome".into(), ours: true, ..wanted };
+    let moved = InstallRequest { program: "/new/epitome".into(), entry_is_ours: true, ..wanted };
     write(&install(env, config, of, &moved).unwrap().changes);
     let undone = uninstall(env, config, of, &made).unwrap();
     write(&undone);
@@ -155,7 +155,7 @@ fn everything() -> InstallRequest {
         hooks: true,
         seat: true,
         trust: true,
-        ours: false,
+        entry_is_ours: false,
         offline: true,
         compact_at: 0,
         status_line: true,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::OpenCode;
 use crate::agents::Agent;
-use crate::agents::seat::{Around, Conversation, Seat, SeatAsk};
+use crate::agents::seat::{Conversation, Seat, SeatAsk, SeatContext};
 use history::Message;
 use history::error::{Error, ErrorKind, Result};
 
@@ -21,7 +21,7 @@ impl Seat for OpenCodeSeat {
         Duration::from_secs(8)
     }
 
-    fn asked(&self, event: &Value, _around: &Around<'_>) -> Result<Option<(SeatAsk, Conversation)>> {
+    fn asked(&self, event: &Value, _context: &SeatContext<'_>) -> Result<Option<(SeatAsk, Conversation)>> {
         let id = event["session_id"].as_str().filter(|it| !it.is_empty());
         let id =
             id.ok_or_else(|| Error::new(ErrorKind::Input, "expected session_id in the event, found none"))?;

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use crate::cli::Screen;
-use crate::cli::common::{minute, text_of};
+use crate::cli::common::{minute, read_text_or_stdin};
 use crate::cli::paint::bytes;
 use crate::config::byte_size;
 use crate::engine::values::timestamp;
@@ -223,7 +223,7 @@ fn add(
     screen: &mut Screen<'_>,
 ) -> Result<()> {
     let note = NewMemory {
-        content: if text == ["-"] { text_of("-", REMEMBERING)? } else { text.join(" ") },
+        content: if text == ["-"] { read_text_or_stdin("-", REMEMBERING)? } else { text.join(" ") },
         kind: sort.kind.unwrap_or_default(),
         scope: sort.scope.unwrap_or_default(),
         pinned,
@@ -316,7 +316,7 @@ fn export(engine: &Engine, filter: &Filter, markdown: bool, screen: &mut Screen<
 
 /// The exit code: 1 if a note was refused.
 fn import(engine: &Engine, sort: &Sort, file: &str, pinned: bool, screen: &mut Screen<'_>) -> Result<u8> {
-    let text = text_of(file, REMEMBERING)?;
+    let text = read_text_or_stdin(file, REMEMBERING)?;
     let is_json = text.trim_start().starts_with(['{', '[']) && !file.ends_with(".md");
     let mut notes = if is_json { memory::from_json(&text)? } else { memory::from_markdown(&text) };
     for note in &mut notes {

@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 
-use crate::agents::reach::quoted;
+use crate::agents::shell::quoted;
 use crate::answers::{CompactAnswer, Next, Status, TakesEffect};
 use crate::cli::Screen;
-use crate::cli::common::{Common, lost_line, text_of, wire};
+use crate::cli::common::{Common, lost_line, read_text_or_stdin, wire};
 use crate::cli::transfer::handoff::agent;
 use crate::config::{Choice, Override};
 use crate::engine::{self, Ask, CompactOptions, CompactOutcome, Compacted, Edit, Engine, Opened, To};
@@ -82,7 +82,7 @@ pub(crate) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<
         refuse_repeated(arguments)?;
         // The first call set where the result goes; this one may override it.
         let (compacted, _) =
-            engine::answered(engine, handle, &text_of(file, "reading the answer")?, |_| Ok(to))?;
+            engine::answered(engine, handle, &read_text_or_stdin(file, "reading the answer")?, |_| Ok(to))?;
         return finish(compacted, arguments, screen, None, None);
     }
     let default = if screen.json && !arguments.dry_run { To::Bytes } else { To::Plan };

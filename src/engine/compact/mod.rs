@@ -12,7 +12,7 @@ pub(super) mod summary_cost;
 use std::cell::OnceCell;
 use std::time::Duration;
 
-use crate::agents::reach::Job;
+use crate::agents::write_back::Operation;
 use crate::answers::{CompactAnswer, NextCost};
 use crate::config::Choice;
 use crate::engine::archive::PlanResult;
@@ -355,7 +355,7 @@ fn deliver(job: &mut CompactJob<'_>, attempt: &Attempt, messages: Vec<u8>) -> Re
             (Delivered::Session(installed), warnings)
         }
         To::Session => {
-            let job = if attempt.only_outputs() { Job::Prune } else { Job::Compact };
+            let job = if attempt.only_outputs() { Operation::Prune } else { Operation::Compact };
             let (installed, mut warnings) =
                 write_back::install(engine, opened, after, job, &archived.compaction)?;
             warnings.extend(crate::engine::repair::left_behind(opened).unwrap_or_else(|error| {

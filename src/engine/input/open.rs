@@ -44,6 +44,11 @@ pub struct Opened {
 const WHOLE_END: u64 = 1 << 20;
 
 impl Opened {
+    /// A session that is in no file of an agent.
+    pub(crate) fn in_memory(source: Box<dyn Source + Send>, session: Session) -> Self {
+        Self { source, session, path: None, cwd: None, live: false }
+    }
+
     /// Its directory by its agent's folders, else by its own records.
     pub(crate) fn directory(&self) -> Option<PathBuf> {
         self.cwd.clone().or_else(|| self.session.history.meta.cwd.as_deref().map(PathBuf::from))
@@ -388,5 +393,5 @@ pub(crate) fn read(
 
 fn read_by(reader: &Reader<'_>, source: Box<dyn Source + Send>, path: Option<PathBuf>) -> Result<Opened> {
     let session = (reader.read)(&*source, reader.format)?;
-    Ok(Opened { source, session, path, cwd: None, live: false })
+    Ok(Opened { path, ..Opened::in_memory(source, session) })
 }

@@ -100,7 +100,7 @@ fn hindsight_card(engine: &Engine, ask: &Ask, cuts: &[(String, SessionCut)]) -> 
     }
     for (name, cut) in cuts {
         let native = hindsight::evaluate_way(engine, cut, ask, CompactionWay::Native, None);
-        out.natives.extend(native.and_then(|native| {
+        out.agents_own.extend(native.and_then(|native| {
             let size = Some(native.tokens);
             let ours = hindsight::evaluate_way(engine, cut, ask, CompactionWay::Profile, size)?;
             Some((named(name, cut, native), named(name, cut, ours)))

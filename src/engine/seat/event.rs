@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::agents::seat::{Around, Conversation, Given, Seat, SeatSession};
+use crate::agents::seat::{Conversation, Seat, SeatContext, SeatSession, SentConversation};
 use crate::engine::{Engine, Opened, SessionRef, archive, input::caller, input::open, seat};
 use history::error::Result;
 use history::verbatim::Prompts;
@@ -25,25 +25,25 @@ pub struct SeatAnswer {
 /// As for [`seat`](crate::engine::seat), or an event in another form than the agent is known to send.
 pub fn seat_event(engine: &Engine, client: &dyn Seat, event: &Value) -> Result<Option<SeatAnswer>> {
     let config = &engine.config;
-    let around = Around {
+    let context = SeatContext {
         env: &config.agents,
         project: &engine.project().project,
         setting: &|from| config.agent_setting(from),
         window: &|model| config.window(model),
         caller: &|| caller::noted(engine, client.name()),
     };
-    let Some((ask, conversation)) = client.asked(event, &around)? else { return Ok(None) };
+    let Some((ask, conversation)) = client.asked(event, &context)? else { return Ok(None) };
     let (opened, original) = match conversation {
         Conversation::Session(format, id) => {
             (open::open(engine, &SessionRef::Named(id), Some(format), Some(format.name()))?, None)
         }
-        Conversation::Given(given) => {
-            let Given { now, original, archive } = *given;
-            let now = Opened::from(now);
-            if archive {
-                archive::archive_session(engine, &now)?;
+        Conversation::Sent(sent) => {
+            let SentConversation { conversation, transcript, archive_both } = *sent;
+            let conversation = Opened::from(conversation);
+            if archive_both {
+                archive::archive_session(engine, &conversation)?;
             }
-            (now, original.map(Opened::from))
+            (conversation, transcript.map(Opened::from))
         }
     };
     let session =
@@ -56,6 +56,6 @@ pub fn seat_event(engine: &Engine, client: &dyn Seat, event: &Value) -> Result<O
 
 impl From<SeatSession> for Opened {
     fn from(it: SeatSession) -> Self {
-        Self { source: it.source, session: it.session, path: it.path, cwd: None, live: false }
+        Self { path: it.path, ..Self::in_memory(it.source, it.session) }
     }
 }

@@ -103,7 +103,7 @@ fn keep_original(engine: &Engine, opened: &Opened, scope: &Scope) -> Result<()> 
 fn before_compaction(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<String> {
     let opened = hook_session(engine, event)?;
     keep_original(engine, &opened, scope)?;
-    if !event.agent.info().hooks.heard_at.contains(&event.moment) {
+    if !event.agent.info().hooks.reply_reaches_model_at.contains(&event.moment) {
         return Ok(String::new());
     }
     let history = &opened.session.history;
@@ -214,22 +214,31 @@ fn turn(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<String> {
     {
         return Ok(mark.value);
     }
-    if !engine.config.hooks.reminder {
-        return Ok(String::new());
+    match reported_context(engine, event, scope)? {
+        Some((tokens, window)) => reminder(engine, event, scope, tokens, window),
+        None => Ok(String::new()),
     }
-    let Some(path) = event.path.as_deref() else { return Ok(String::new()) };
-    let Some(reported) = hooks::reported(event.agent, path) else { return Ok(String::new()) };
-    // Usage reported before the last compaction is out of date.
+}
+
+/// The tokens of the context that the provider reported since the last compaction, and the window. `None` too
+/// if reminders are switched off.
+fn reported_context(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<Option<(u64, u64)>> {
+    let path = event.path.as_deref().filter(|_| engine.config.hooks.reminder);
+    let Some((path, reported)) = path.and_then(|it| Some((it, hooks::reported(event.agent, it)?))) else {
+        return Ok(None);
+    };
     let compacted = engine.store.marked(scope, &SessionMark::Compacted.of(&event.session))?;
     if compacted.is_some_and(|mark| reported.at.is_some_and(|at| at < mark.at)) {
-        return Ok(String::new());
+        return Ok(None);
     }
-    let context = reported.tokens;
     let known = reported.model.as_deref().and_then(|it| engine.config.window(it));
-    let Some(window) = hooks::window(path).or(known).filter(|it| *it > 0) else {
-        return Ok(String::new());
-    };
-    let share = context as f64 / window as f64;
+    let window = hooks::window(path).or(known).filter(|it| *it > 0);
+    Ok(window.map(|it| (reported.tokens, it)))
+}
+
+/// The reminder that the context is nearly full: again only after it was small, or that its cache expired.
+fn reminder(engine: &Engine, event: &HookEvent, scope: &Scope, tokens: u64, window: u64) -> Result<String> {
+    let share = tokens as f64 / window as f64;
     let name = SessionMark::Reminded.of(&event.session);
     let last = engine.store.marked(scope, &name)?;
     if share < REARM_SHARE
@@ -245,11 +254,13 @@ fn turn(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<String> {
     if share < REMIND_SHARE || lately || !engine.store.mark_anew(scope, &name, "given", engine.now)? {
         return Ok(String::new());
     }
-    let cost = next_cost_at_hook(engine, event).map(|it| format!(" Costs: {}.", it.why)).unwrap_or_default();
-    let prunable =
-        prunable(engine, event).map(|it| format!(", {it} of them in old tool outputs")).unwrap_or_default();
+    let opened = hook_session(engine, event).ok();
+    let cost = opened.as_ref().and_then(|it| next_cost(engine, it));
+    let cost = cost.map(|it| format!(" Costs: {}.", it.why)).unwrap_or_default();
+    let prunable = opened.as_ref().and_then(|it| prunable(engine, it));
+    let prunable = prunable.map(|it| format!(", {it} of them in old tool outputs")).unwrap_or_default();
     Ok(format!(
-        "The context is {:.0} % full ({context} of {window} tokens{prunable}). At a good moment call prune_tool_outputs or \
+        "The context is {:.0} % full ({tokens} of {window} tokens{prunable}). At a good moment call prune_tool_outputs or \
          summarize_history with \"to\": \"session\".{cost}",
         share * 100.0
     ))
@@ -258,10 +269,10 @@ fn turn(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<String> {
 /// A reminder, once per expiry, that the provider's cache has expired while the context is half full: a
 /// compaction then loses no cache. Only on a prompt: within a turn the cache does not expire.
 fn expiry(engine: &Engine, event: &HookEvent, scope: &Scope, share: f64) -> Result<String> {
-    if !event.is_prompt() {
+    if !event.is_prompt() || !engine.config.costs {
         return Ok(String::new());
     }
-    let cost = next_cost_at_hook(engine, event);
+    let cost = hook_session(engine, event).ok().and_then(|it| next_cost(engine, &it));
     let Some(cost) = cost.filter(|it| it.is_expired(engine.now) && it.pays_after_requests == Some(1)) else {
         return Ok(String::new());
     };
@@ -279,18 +290,17 @@ fn expiry(engine: &Engine, event: &HookEvent, scope: &Scope, share: f64) -> Resu
 }
 
 /// What the next request costs; `None` if costs are switched off or no figure can be given.
-fn next_cost_at_hook(engine: &Engine, event: &HookEvent) -> Option<NextCost> {
-    let opened = engine.config.costs.then(|| hook_session(engine, event).ok()).flatten()?;
-    let ask = Ask::new(engine.config.default_profile().ok()?);
+fn next_cost(engine: &Engine, opened: &Opened) -> Option<NextCost> {
+    let profile = engine.config.costs.then(|| engine.config.default_profile())?;
+    let ask = Ask::new(profile.ok()?);
     let measured = measured::measure(engine, &opened.session, &ask);
     Some(session_cost::next_cost(engine, &measured, &ask, None)).filter(|it| it.cached.is_some())
 }
 
 /// Tokens that a prune by the configured profile would save.
-fn prunable(engine: &Engine, event: &HookEvent) -> Option<u64> {
-    let opened = hook_session(engine, event).ok()?;
+fn prunable(engine: &Engine, opened: &Opened) -> Option<u64> {
     let ask = Ask::new(engine.config.default_profile().ok()?);
-    let answer = prune::prune(engine, &opened, &ask).ok()?;
+    let answer = prune::prune(engine, opened, &ask).ok()?;
     Some(answer.tokens_before.saturating_sub(answer.tokens_after)).filter(|it| *it > 0)
 }
 

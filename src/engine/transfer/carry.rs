@@ -1,7 +1,7 @@
 //! A session carried over: to another agent, or to a new session that starts with a brief.
 
 use crate::agents::AgentRef;
-use crate::agents::reach;
+use crate::agents::shell;
 use crate::engine::write_back::Installed;
 use crate::engine::{Engine, Opened, compact::memories};
 use history::error::{Error, ErrorKind, Result};
@@ -35,14 +35,14 @@ pub(crate) fn carry(
     crate::engine::write_back::readback::check_carried(after, &again.history)?;
     let id = written.session.clone().unwrap_or_default();
     let name = written.file_name.clone().unwrap_or_default();
-    let placed = agent.place(env, &cwd, &name)?;
+    let placed = agent.new_session_path(env, &cwd, &name)?;
     let path = placed.clone().unwrap_or_else(|| engine.config.data_dir.join("carried").join(&name));
     if let Some(folder) = path.parent() {
         crate::files::make_folder(folder, "making the folder of a session")?;
     }
     crate::files::create(&path, &written.bytes(&*opened.source)?, &path)?;
     let file = placed.is_none().then_some(&*path);
-    let resume = reach::resume(env, agent, &[], file, &id, Some(&cwd));
+    let resume = shell::resume_command(env, agent, &[], file, &id, Some(&cwd));
     Ok((Installed::new(&path, id, resume), written.warnings))
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{Cursor, Read};
 use std::path::Path;
 
-use super::{beside, movable};
+use super::{companion_files, movable};
 use crate::agents::{self, AgentRef, FoundSession};
 use crate::answers::ExportAnswer;
 use crate::engine::input::open::MAX_COMPACTIONS_SEARCHED;
@@ -33,7 +33,7 @@ pub fn export(engine: &Engine, opened: &Opened, path: &Path) -> Result<ExportAns
         Some(path) if path.exists() => path.file_name().map(|it| it.to_string_lossy().into_owned()),
         Some(_) | None => None,
     };
-    let file = agent.file_name(&opened.session, &file.unwrap_or_else(|| format!("{id}.json")));
+    let file = agent.session_file_name(&opened.session, &file.unwrap_or_else(|| format!("{id}.json")));
     let directory = opened.directory().map(|it| it.display().to_string());
     let home = engine.config.agents.home.display().to_string();
     let (agent_name, session) = (agent.name().to_owned(), id.to_owned());
@@ -46,7 +46,7 @@ pub fn export(engine: &Engine, opened: &Opened, path: &Path) -> Result<ExportAns
         home,
         ..Manifest::default()
     };
-    let beside = beside(agent, opened)?;
+    let beside = companion_files(agent, opened)?;
     let sub_agents = sub_agents(engine, agent, opened, id);
     let files = 1 + beside.len() + sub_agents.len();
     let scope = &engine.scope(&opened.session.history);
@@ -104,7 +104,7 @@ fn content(source: &dyn Source) -> Box<dyn Read + '_> {
 
 /// Sub-agents' sessions that the agent stores like any other, not beside this one.
 fn sub_agents(engine: &Engine, agent: AgentRef, opened: &Opened, id: &str) -> Vec<FoundSession> {
-    let beside = opened.path.as_deref().map(|it| agent.beside(it)).unwrap_or_default();
+    let beside = opened.path.as_deref().map(|it| agent.companion_files(it)).unwrap_or_default();
     let mut found = agents::sub_agents(&engine.config.agents, agent, id);
     found.retain(|it| !beside.contains(&it.path));
     found

@@ -3,8 +3,8 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Component, Path, PathBuf};
 
-use super::{beside, movable};
-use crate::agents::{self, AgentRef, reach};
+use super::{companion_files, movable};
+use crate::agents::{self, AgentRef, shell};
 use crate::answers::ImportAnswer;
 use crate::engine::input::open::read;
 use crate::engine::transfer::carry;
@@ -101,8 +101,8 @@ fn loose(opened: Opened, path: &Path) -> Result<Arrived<'static>> {
         Error::new(ErrorKind::Input, what).at_path(path)
     })?;
     let name = path.file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default();
-    let file = agent.file_name(&opened.session, &name);
-    let beside = beside(agent, &opened)?;
+    let file = agent.session_file_name(&opened.session, &name);
+    let beside = companion_files(agent, &opened)?;
     Ok(Arrived {
         agent,
         id,
@@ -163,8 +163,8 @@ fn as_it_is(engine: &Engine, arrived: &Arrived<'_>, to: &Destination) -> Result<
     let mentioned =
         || format!("{mentions} records still mention {old}; the conversation itself is not changed");
     let (env, agent, path) = (&engine.config.agents, arrived.agent, &places.path);
-    let file = agent.place(env, cwd, &arrived.file)?.is_none().then_some(&**path);
-    let resume = reach::resume(env, agent, &places.sub_agents, file, &arrived.id, Some(cwd));
+    let file = agent.new_session_path(env, cwd, &arrived.file)?.is_none().then_some(&**path);
+    let resume = shell::resume_command(env, agent, &places.sub_agents, file, &arrived.id, Some(cwd));
     let installed = Installed::new(path, arrived.id.clone(), resume);
     let warnings = (mentions > 0).then(mentioned).into_iter().collect();
     Ok(Imported { installed, directories_changed, originals, warnings })
@@ -252,7 +252,7 @@ fn places(engine: &Engine, arrived: &Arrived<'_>, cwd: &Path) -> Result<Places> 
         return Err(Error::new(ErrorKind::Input, what));
     }
     let place = |(id, file): (&String, &String)| {
-        let placed = arrived.agent.place(env, cwd, file)?;
+        let placed = arrived.agent.new_session_path(env, cwd, file)?;
         let path = placed.unwrap_or_else(|| engine.config.data_dir.join("imported").join(file));
         let same = |it: &Path| {
             std::fs::canonicalize(it).ok().is_some_and(|it| std::fs::canonicalize(&path).ok() == Some(it))

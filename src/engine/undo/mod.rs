@@ -11,7 +11,7 @@ pub(super) mod outcome;
 
 use std::path::Path;
 
-use crate::agents::reach;
+use crate::agents::shell;
 use crate::answers::{Next, RestoreAnswer};
 use crate::engine::archive::marks::SessionMark;
 use crate::engine::undo::outcome::{Done, original_of};
@@ -55,7 +55,7 @@ fn take_back(
     let export = agent.info().database.is_some() && !done.output.contains('#');
     let env = &engine.config.agents;
     let file = export.then(|| Path::new(&done.output));
-    let resume = reach::resume(env, agent, &[], file, &done.id, cwd);
+    let resume = shell::resume_command(env, agent, &[], file, &done.id, cwd);
     Ok(RestoreAnswer {
         handle: compaction.handle.as_str().to_owned(),
         status: done.status,

@@ -1,10 +1,10 @@
 //! Restores a session in the way that its compaction was written.
 
-use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::{fmt, fs};
 
-use crate::agents::reach::{self, Job, Way};
-use crate::agents::{self, Database};
+use crate::agents::write_back::{self, Operation, Placement};
+use crate::agents::{self, AgentRef, Database};
 use crate::answers::RestoreStatus;
 use crate::engine::input::open::open_path;
 use crate::engine::undo::outcome::{Done, changed};
@@ -23,6 +23,14 @@ pub(crate) struct Undo<'a> {
     pub(super) mark: WrittenFingerprint,
     pub(crate) source: MemorySource,
     pub(crate) session: Session,
+}
+
+/// The file that a session uses now, under its agent's lock unless the session is in use.
+pub(super) struct CurrentFile {
+    pub(super) path: PathBuf,
+    pub(super) now: Opened,
+    pub(super) live: bool,
+    _lock: Option<fs::File>,
 }
 
 impl Undo<'_> {
@@ -77,23 +85,28 @@ impl Undo<'_> {
     /// messages again.
     fn undo_append(&self, path: &Path) -> Result<Done> {
         let agent = agent_of(self.session.format)?;
-        let env = &self.engine.config.agents;
-        let path = &agent.current_file(env, &self.compaction.session.id, path);
-        let live = reach::is_live(env, agent, &self.compaction.session.id, path);
-        let export = agent.info().database.is_some();
-        let reach = agent.reach(Job::Restore, live, export)?;
-        let _claim = if live { None } else { agent.lock(env, &self.compaction.session.id)? };
-        let now = open_path(path, Some(self.session.format))?;
+        let CurrentFile { path, now, live, .. } = &self.lock_current_file(agent, path)?;
         let digest = Digest::of_source(&*now.source, now.source.len())?;
         if digest == Digest::of_source(&self.source, self.source.len())? {
             return Ok(self.done(RestoreStatus::Unchanged, path.display()));
         }
-        if !live && self.mark.grown == 0 && digest.to_string() == self.mark.digest {
+        if !*live && self.mark.grown == 0 && digest.to_string() == self.mark.digest {
             crate::files::replace_from(path, now.source.len(), &mut Reading::of(&self.source))?;
             return Ok(self.done(RestoreStatus::Restored, path.display()));
         }
         let (after, later) = self.merged_history(&now.session)?;
-        self.write_messages(&now, &after, &reach, path, later)
+        let export = agent.info().database.is_some();
+        let method = agent.write_method(Operation::Restore, *live, export)?;
+        self.write_messages(now, &after, &method, path, later)
+    }
+
+    pub(super) fn lock_current_file(&self, agent: AgentRef, path: &Path) -> Result<CurrentFile> {
+        let (env, id) = (&self.engine.config.agents, &self.compaction.session.id);
+        let path = agent.current_file(env, id, path);
+        let live = write_back::is_live(env, agent, id, &path);
+        let _lock = if live { None } else { agent.lock(env, id)? };
+        let now = open_path(&path, Some(self.session.format))?;
+        Ok(CurrentFile { path, now, live, _lock })
     }
 
     /// Writes the messages the way the agent itself would continue: in the file, or in a new one beside it.
@@ -101,14 +114,14 @@ impl Undo<'_> {
         &self,
         opened: &Opened,
         after: &History,
-        reach: &reach::Reach,
+        method: &write_back::WriteMethod,
         path: &Path,
         later: usize,
     ) -> Result<Done> {
-        let written = readback::written(opened, after, reach.mode)?;
+        let written = readback::written(opened, after, method.mode)?;
         let mut done = self.done(RestoreStatus::Restored, path.display());
-        match (reach.way, &written.file_name) {
-            (Way::Beside, Some(name)) => {
+        match (method.placement, &written.file_name) {
+            (Placement::NewFile, Some(name)) => {
                 let beside = path.with_file_name(name);
                 crate::files::create(&beside, &written.bytes(&*opened.source)?, path)?;
                 done.output = beside.display().to_string();
@@ -194,8 +207,7 @@ impl Undo<'_> {
         let count = later.len();
         all.extend(later.into_iter().map(|it| Message { from: None, ..it }));
         let after = History::new(all, self.session.history.meta.clone());
-        let source: Box<dyn Source + Send> = Box::new(self.source.clone());
-        let opened = Opened { source, session: self.session.clone(), path: None, cwd: None, live: false };
+        let opened = Opened::in_memory(Box::new(self.source.clone()), self.session.clone());
         let written = readback::written(&opened, &after, Mode::New)?;
         let bytes = written.bytes(&*opened.source)?;
         let id = written.session.unwrap_or_default();

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::target::Location;
-use crate::agents::reach::Way;
+use crate::agents::write_back::Placement;
 use crate::engine::Opened;
 use crate::store::Digest;
 use history::error::{Error, ErrorKind, Hint, Result};
@@ -38,7 +38,7 @@ impl WrittenFingerprint {
 
 pub(super) fn fingerprint(
     place: &Location,
-    way: Way,
+    placement: Placement,
     current: &Opened,
     written: &Written,
     messages: usize,
@@ -52,9 +52,11 @@ pub(super) fn fingerprint(
         }
         Location::File(_) => Vec::new(),
     };
-    let over = match way {
-        Way::InPlace => edits(written, current)?.iter().map(|(at, it)| (*at, at + it.len() as u64)).collect(),
-        Way::Replace | Way::Beside | Way::Rows => Vec::new(),
+    let over = match placement {
+        Placement::InPlace => {
+            edits(written, current)?.iter().map(|(at, it)| (*at, at + it.len() as u64)).collect()
+        }
+        Placement::Replace | Placement::NewFile | Placement::Database => Vec::new(),
     };
     let digest = Digest::of_source(&content, content.len())?.to_string();
     Ok(WrittenFingerprint { len: content.len(), digest, messages, grown: added, rows, over })

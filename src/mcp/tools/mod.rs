@@ -41,14 +41,14 @@ pub(crate) fn all(open_world: bool) -> Vec<Tool> {
     vec![estimate::tool(), split::tool(), prune::tool(), recall::tool(), summarize::tool(open_world)]
 }
 
-/// Calls a tool. Errors are written for the model, which can correct its arguments. `waiting`: progress,
+/// Calls a tool. Errors are written for the model, which can correct its arguments. `context`: progress,
 /// cancellation and sampling of the waiting client.
 pub(crate) fn call(
     state: &ServerState,
     caller: &Caller,
     tool: &str,
     arguments: &Arguments,
-    waiting: &CallContext,
+    context: &CallContext,
 ) -> Result<Answer> {
     let ignored = arguments.ignored(known(tool));
     let to = if writes(tool) { arguments.text("to")? } else { None };
@@ -65,7 +65,7 @@ pub(crate) fn call(
         estimate::NAME => estimate::call(state, caller, arguments),
         split::NAME => split::call(state, caller, arguments),
         prune::NAME => prune::call(state, caller, arguments),
-        summarize::NAME => summarize::call(state, caller, arguments, waiting),
+        summarize::NAME => summarize::call(state, caller, arguments, context),
         recall::NAME => recall::call(state, caller, arguments),
         other => {
             Err(Error::new(ErrorKind::Arguments, format!("expected a tool of this server, found {other:?}")))

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::answer::{Answer, shown, warn, warn_of_ignored};
 use super::arguments::hint_words;
-use super::arguments::{Arguments, of};
+use super::arguments::{Arguments, with_argument_name};
 use super::schema::{self, choice, meta, object, objects, read_only, text, whole};
 use super::shorten::{self, ANSWER};
 use crate::engine::{self, Engine, Recalled};
@@ -176,7 +176,7 @@ fn page(arguments: &Arguments) -> Result<(u32, u32)> {
 }
 
 fn range(arguments: &Arguments) -> Result<Option<Range>> {
-    let parse = |text: String| Range::parse(&text).map_err(|error| of("range", &error));
+    let parse = |text: String| Range::parse(&text).map_err(|error| with_argument_name("range", &error));
     arguments.text("range")?.map(parse).transpose()
 }
 
