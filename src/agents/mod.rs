@@ -1,5 +1,5 @@
 //! Where each agent keeps its sessions: list them, find one by its id, identify the calling one. Also
-//! everything else that differs between agents: what a write can reach, hooks, settings, the seat.
+//! everything else that differs between agents: how results are written back, hooks, settings, the seat.
 //!
 //! **Invariants.** Apart from [`install`], only a [`Database`] and the lock on a Codex thread write anything.
 //! The environment is a value ([`Env`]), filled by `config`. Listing is cheap: at most the first 64 KB of a

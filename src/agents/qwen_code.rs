@@ -52,7 +52,7 @@ impl Agent for QwenCode {
                 continue;
             }
             // Two directories can have the same slug; then the `cwd` recorded in the session decides.
-            let found = look(&file, parent);
+            let found = read_head(&file, parent);
             let elsewhere = |it: &FoundSession| {
                 wanted.as_ref().is_some_and(|all| it.cwd.as_ref().is_some_and(|cwd| !all.contains(cwd)))
             };
@@ -78,7 +78,7 @@ impl Agent for QwenCode {
     }
 }
 
-fn look(file: &SessionFile, parent: Option<String>) -> Option<FoundSession> {
+fn read_head(file: &SessionFile, parent: Option<String>) -> Option<FoundSession> {
     let head = file.head();
     let is_record =
         |it: &Value| it["uuid"].is_string() && it["sessionId"].is_string() && it["type"].is_string();

@@ -30,7 +30,7 @@ pub trait Seat: Sync {
     ///
     /// # Errors
     /// [`ErrorKind::Input`] if the event does not have the known form.
-    fn asked(&self, event: &Value, context: &SeatContext<'_>) -> Result<Option<(SeatAsk, Conversation)>>;
+    fn requested(&self, event: &Value, context: &SeatContext<'_>) -> Result<Option<(SeatAsk, Conversation)>>;
 
     /// The reply in the agent's own form, made of the compacted `messages`, or of the same as one text.
     fn reply(&self, messages: &[Message], text: &dyn Fn() -> String) -> Value;

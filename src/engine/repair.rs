@@ -118,7 +118,7 @@ fn put_mended(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -
         let what = "repairing: the session is in use; end it in its agent first";
         return Err(Error::new(ErrorKind::Live, what).at_path(place.path()));
     }
-    let _claim = agent.lock(env, &id)?;
+    let _lock = agent.lock(env, &id)?;
     let ArchivedHandles { session: handle, compaction } = archived(engine, opened, scope, found)?;
     let source = &*opened.source;
     let mended = found.mended(source);
@@ -186,12 +186,13 @@ pub(crate) fn undo_repair(
             let as_written =
                 now.len() >= mark.len && Digest::of_source(&now, mark.len)?.to_string() == mark.digest;
             if !as_written {
-                let is_other = crate::files::holds_other(&path, &mut *engine.store.reader(scope, original)?)?;
+                let is_other =
+                    crate::files::has_other_content(&path, &mut *engine.store.reader(scope, original)?)?;
                 return if is_other { Err(changed(&path)) } else { Ok(done(RestoreStatus::Unchanged, 0)) };
             }
             let since = now.bytes(mark.len..now.len())?;
             let agent = agent_of(format)?;
-            let _claim = agent.lock(&engine.config.agents, &compaction.session.id)?;
+            let _lock = agent.lock(&engine.config.agents, &compaction.session.id)?;
             // What was appended must begin on a line of its own.
             let last = BufReader::new(engine.store.reader(scope, original)?).bytes().last();
             let last = last.transpose().map_err(crate::store::unwrapped)?;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::database::sql::{Connection, Row, SqlResult, odd, params, write};
+use super::database::sql::{Connection, Row, SqlResult, params, unexpected, write};
 use crate::store::Store;
 use history::error::Result;
 use history::named;
@@ -116,8 +116,8 @@ fn entry_of(row: &Row<'_>) -> SqlResult<AuditEntry> {
     Ok(AuditEntry {
         owner: row.get(0)?,
         at: row.get(1)?,
-        verb: AuditVerb::find(&verb).ok_or_else(|| odd(2, &verb))?,
-        face: Face::find(&face).ok_or_else(|| odd(3, &face))?,
+        verb: AuditVerb::find(&verb).ok_or_else(|| unexpected(2, &verb))?,
+        face: Face::find(&face).ok_or_else(|| unexpected(3, &face))?,
         agent: row.get(4)?,
         project: row.get(5)?,
         session: row.get(6)?,

@@ -77,7 +77,7 @@ impl Agent for ClaudeCode {
                 },
             };
             if id.is_none_or(|it| it == file.stem()) {
-                out.extend(look(&file, parent, wanted.as_deref()));
+                out.extend(read_head(&file, parent, wanted.as_deref()));
             }
         }
         out
@@ -216,7 +216,7 @@ fn is_slug(folder: &str, cwd: &Path) -> bool {
     }
 }
 
-fn look(file: &SessionFile, parent: Option<String>, wanted: Option<&[PathBuf]>) -> Option<FoundSession> {
+fn read_head(file: &SessionFile, parent: Option<String>, wanted: Option<&[PathBuf]>) -> Option<FoundSession> {
     let (mut cwd, mut words, mut owner, mut known) = (None, String::new(), None, false);
     for line in objects(&file.head()) {
         known |= line["type"].is_string();

@@ -32,7 +32,7 @@ impl Seat for ClaudeCodeSeat {
 
     /// The messages in the event are compacted; the transcript is archived, since that is what a user would
     /// want back.
-    fn asked(&self, event: &Value, context: &SeatContext<'_>) -> Result<Option<(SeatAsk, Conversation)>> {
+    fn requested(&self, event: &Value, context: &SeatContext<'_>) -> Result<Option<(SeatAsk, Conversation)>> {
         let mut conversation = SeatSession::from_bytes(&messages(event)?, Format::ANTHROPIC)?;
         // A sub-agent has no transcript that can be resumed.
         let sub_agent = event["agentId"].is_string();

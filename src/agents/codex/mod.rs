@@ -57,7 +57,7 @@ impl Agent for Codex {
         let rollouts = all.filter(|it| it.name().starts_with("rollout-") && it.name().ends_with(".jsonl"));
         let mut out: Vec<FoundSession> = rollouts
             .filter(|file| id.is_none_or(|it| file.stem().ends_with(it)))
-            .filter_map(|file| look(&file))
+            .filter_map(|file| read_head(&file))
             .filter(|it| is_wanted(it, wanted.as_deref(), id))
             .collect();
         for it in &mut out {
@@ -197,7 +197,7 @@ fn lock_file(env: &Env, id: &str) -> Option<PathBuf> {
 /// How much of the end of `history.jsonl` is read, in bytes: about 50,000 prompts.
 const LOGGED: u64 = 16 << 20;
 
-fn look(file: &SessionFile) -> Option<FoundSession> {
+fn read_head(file: &SessionFile) -> Option<FoundSession> {
     let head = file.head();
     let mut lines = objects(&head);
     let first = lines.next()?;

@@ -31,12 +31,13 @@ impl Seat for GeminiCliSeat {
         true
     }
 
-    fn asked(&self, event: &Value, context: &SeatContext<'_>) -> Result<Option<(SeatAsk, Conversation)>> {
+    fn requested(&self, event: &Value, context: &SeatContext<'_>) -> Result<Option<(SeatAsk, Conversation)>> {
         let path = PathBuf::from(event["transcript_path"].as_str().unwrap_or_default());
         let found = hooks::reported(&GeminiCli, &path);
         let model = found.as_ref().and_then(|it| it.model.as_deref());
         let threshold = threshold(model.and_then(context.window), own_threshold(context.setting));
-        let Some((cause, focus)) = asked(event, found.as_ref().map(|it| it.tokens), threshold) else {
+        let Some((cause, focus)) = cause_and_focus(event, found.as_ref().map(|it| it.tokens), threshold)
+        else {
             return Ok(None);
         };
         let mut sent = SeatSession::from_file(&path, Format::GEMINI_CLI)?;
@@ -59,7 +60,7 @@ const BEFORE_ITS_OWN: f64 = 0.9;
 
 /// The cause of the compaction and the user's focus; `None`: do not compact. `reported`: tokens of the last
 /// answer.
-fn asked(event: &Value, reported: Option<u64>, threshold: u64) -> Option<(Cause, Option<String>)> {
+fn cause_and_focus(event: &Value, reported: Option<u64>, threshold: u64) -> Option<(Cause, Option<String>)> {
     // The AfterAgent that follows our own denial: denying that too would loop forever.
     if event["hook_event_name"] != "AfterAgent" || event["stop_hook_active"] == true {
         return None;
@@ -129,17 +130,17 @@ mod tests {
         let event = |prompt: &str, again: bool| json!({"hook_event_name": "AfterAgent", "prompt": prompt, "stop_hook_active": again});
         let window = Some(1_048_576);
         let share = |set: Option<f64>| own_threshold(&|_| set.map(Value::from));
-        assert_eq!(asked(&event("x", false), Some(471_859), 471_859), Some((Cause::Auto, None)));
-        assert_eq!(asked(&event("x", false), Some(471_858), 471_859), None);
-        assert_eq!(asked(&event("x", false), None, 471_859), None);
-        assert_eq!(asked(&event("x", true), Some(900_000), 471_859), None);
+        assert_eq!(cause_and_focus(&event("x", false), Some(471_859), 471_859), Some((Cause::Auto, None)));
+        assert_eq!(cause_and_focus(&event("x", false), Some(471_858), 471_859), None);
+        assert_eq!(cause_and_focus(&event("x", false), None, 471_859), None);
+        assert_eq!(cause_and_focus(&event("x", true), Some(900_000), 471_859), None);
         assert_eq!(threshold(None, share(None)), 500_000);
         assert_eq!(threshold(window, share(None)), 471_859);
         assert_eq!(threshold(window, share(Some(0.2))), 188_743);
         assert_eq!(threshold(window, share(Some(-3.0))), 471_859);
         let toml: toml::Table = command_file().parse().unwrap();
         let prompt = toml["prompt"].as_str().unwrap();
-        let by_hand = |args: &str| asked(&event(&prompt.replace("{{args}}", args), false), None, 0);
+        let by_hand = |args: &str| cause_and_focus(&event(&prompt.replace("{{args}}", args), false), None, 0);
         assert_eq!(by_hand("the parser"), Some((Cause::Manual, Some("the parser".to_owned()))));
         assert_eq!(by_hand(""), Some((Cause::Manual, None)));
     }

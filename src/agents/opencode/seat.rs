@@ -21,7 +21,11 @@ impl Seat for OpenCodeSeat {
         Duration::from_secs(8)
     }
 
-    fn asked(&self, event: &Value, _context: &SeatContext<'_>) -> Result<Option<(SeatAsk, Conversation)>> {
+    fn requested(
+        &self,
+        event: &Value,
+        _context: &SeatContext<'_>,
+    ) -> Result<Option<(SeatAsk, Conversation)>> {
         let id = event["session_id"].as_str().filter(|it| !it.is_empty());
         let id =
             id.ok_or_else(|| Error::new(ErrorKind::Input, "expected session_id in the event, found none"))?;

@@ -35,7 +35,7 @@ impl Agent for Pi {
         let wanted = cwd.map(spellings);
         let files = files(&self.home(env), 1).into_iter();
         let named = |it: &SessionFile| id.is_none_or(|id| it.stem().ends_with(id));
-        let found = files.filter(named).filter_map(|it| look(&it));
+        let found = files.filter(named).filter_map(|it| read_head(&it));
         found.filter(|it| is_wanted(it, wanted.as_deref(), id)).collect()
     }
 
@@ -61,7 +61,7 @@ fn folder(env: &Env) -> PathBuf {
 }
 
 /// Reads the header of a session, `<time>_<id>.jsonl` in a folder per directory.
-fn look(file: &SessionFile) -> Option<FoundSession> {
+fn read_head(file: &SessionFile) -> Option<FoundSession> {
     if file.path.extension().is_none_or(|it| it != "jsonl") {
         return None;
     }
@@ -112,7 +112,11 @@ impl Seat for PiSeat {
         Duration::from_secs(8)
     }
 
-    fn asked(&self, event: &Value, _context: &SeatContext<'_>) -> Result<Option<(SeatAsk, Conversation)>> {
+    fn requested(
+        &self,
+        event: &Value,
+        _context: &SeatContext<'_>,
+    ) -> Result<Option<(SeatAsk, Conversation)>> {
         let conversation =
             SeatSession::from_bytes(event["session"].as_str().unwrap_or_default().as_bytes(), Format::PI)?;
         let file = event["file"].as_str().map(Path::new);

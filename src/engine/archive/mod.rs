@@ -61,7 +61,7 @@ pub(crate) fn archive(
             Some((*from, *tokens, plan::transcript(&history.messages()[*from..*to])))
         })
         .collect();
-    let whole = session_original(opened, plan.tokens_before);
+    let session = session_original(opened, plan.tokens_before);
     let parts = texts.iter().map(|(op, text)| Original {
         what: if op.call_id.is_empty() { What::Message } else { What::Output },
         body: Body::Bytes(text.as_bytes()),
@@ -77,7 +77,7 @@ pub(crate) fn archive(
     let batch = Batch {
         session: origin_of(opened),
         at: engine.now,
-        originals: std::iter::once(whole).chain(parts).chain(turns).collect(),
+        originals: std::iter::once(session).chain(parts).chain(turns).collect(),
         compaction: Some(NewCompaction {
             profile: ask.profile.name.clone(),
             trigger: ask.cause().name().to_owned(),

@@ -144,16 +144,16 @@ fn ends(text: &str) -> String {
 pub(crate) fn filter(text: &str, now: i64) -> (String, Filter) {
     static QUALIFIER: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r"(?:^|\s)(agent|kind|since|before):(\S+)").ok());
-    let (mut filter, mut taken) = (Filter::default(), Vec::new());
+    let (mut filter, mut cuts) = (Filter::default(), Vec::new());
     for found in QUALIFIER.iter().flat_map(|it| it.captures_iter(text)) {
         let (Some(all), Some(key), Some(value)) = (found.get(0), found.get(1), found.get(2)) else {
             continue;
         };
         if set(&mut filter, key.as_str(), value.as_str(), now).is_some() {
-            taken.push((all.range(), ""));
+            cuts.push((all.range(), ""));
         }
     }
-    (history::edited(text, taken), filter)
+    (history::edited(text, cuts), filter)
 }
 
 /// Whether a text is nothing but qualifiers with known values.

@@ -240,8 +240,8 @@ fn search_passages(
         (rank, Hit { snippet: words.snippet(&it.text), entry: it.entry, score: 0.0, range })
     };
     let mut matches = search(Terms::All)?;
-    let whole = !matches.is_empty();
-    if whole {
+    let all_words = !matches.is_empty();
+    if all_words {
         // Read only what the page shows, and one more to know whether there is a next page.
         matches.sort_by_key(class);
         matches.truncate(query.offset as usize + query.limit as usize + 1);
@@ -253,7 +253,7 @@ fn search_passages(
         let Some(passage) = engine.store.passage(&engine.config.owner, it.id)? else { continue };
         let missing = words.count() - words.found_in(&passage.text);
         // After `Terms::All` trust the index, which folds accents; `found_in` does not.
-        let missing = if whole { 0 } else { missing };
+        let missing = if all_words { 0 } else { missing };
         if missing == 0 || missing * 2 < words.count() {
             out.push(found(Rank { missing, class: class(it) }, passage));
         }
@@ -342,8 +342,8 @@ pub fn read(
     for number in from..=to.min(last) {
         let message = &messages[number as usize];
         // A sealed compaction has no text of its own: show the messages that it replaced.
-        let told = message.replaced.as_deref().unwrap_or(std::slice::from_ref(message));
-        let text = plan::transcript(told);
+        let shown = message.replaced.as_deref().unwrap_or(std::slice::from_ref(message));
+        let text = plan::transcript(shown);
         let tokens = count(&text);
         if tokens > left {
             let rest = if out.is_empty() { number + 1 } else { number };

@@ -38,8 +38,8 @@ pub struct HistoryFacts {
 impl HistoryFacts {
     /// Computes ledger and probes in parallel: each reads the whole history, and neither may depend on the
     /// other.
-    pub(crate) fn read(&self, history: &History, whole: &History) -> &Ledger {
-        parallel::join(|| _ = self.probes(whole), || self.ledger(history)).1
+    pub(crate) fn read(&self, history: &History, full_history: &History) -> &Ledger {
+        parallel::join(|| _ = self.probes(full_history), || self.ledger(history)).1
     }
 
     /// The facts that the summary is written from.
@@ -100,23 +100,23 @@ pub(crate) fn apply_within_budget(it: &AttemptRequest<'_>, plan: Plan) -> Result
     /// Maximum times that the budget is reduced.
     const TRIES: usize = 6;
     let AttemptRequest { measured, ask, .. } = *it;
-    let mut made = apply_plan(it, plan)?;
+    let mut best = apply_plan(it, plan)?;
     let budget = ask.options.budget.map(|it| it.of(measured.tokens));
-    let Some((budget, own)) = budget.zip(measured.counter.own_tokenizer()) else { return Ok(made) };
+    let Some((budget, own)) = budget.zip(measured.counter.own_tokenizer()) else { return Ok(best) };
     let mut room = budget;
     for _ in 0..TRIES {
-        let messages = made.outcome.history.messages();
+        let messages = best.outcome.history.messages();
         let exact: u64 = messages.iter().filter(|it| plan::counts(it)).map(|it| own.message(it)).sum();
-        if exact <= budget || made.outcome.tokens > budget {
+        if exact <= budget || best.outcome.tokens > budget {
             break;
         }
         // 1 % less, so that rounding does not cost another try.
         room = room * budget / exact * 99 / 100;
         let ask = ask.with_budget(Amount::Tokens(room));
         let Some(smaller) = attempt(&AttemptRequest { ask: &ask, ..*it }) else { break };
-        made = smaller;
+        best = smaller;
     }
-    Ok(made)
+    Ok(best)
 }
 
 /// Writes the summary and applies the plan. If the summary is smaller than reserved, plans again with a
@@ -124,16 +124,16 @@ pub(crate) fn apply_within_budget(it: &AttemptRequest<'_>, plan: Plan) -> Result
 pub(crate) fn apply_plan(it: &AttemptRequest<'_>, mut plan: Plan) -> Result<Attempt, plan::Reason> {
     let AttemptRequest { engine, measured, ask, facts, written, .. } = *it;
     let apply = |plan: &Plan, summary: Option<&str>| {
-        let applied = plan::apply(measured.whole(), &measured.counter, plan, summary);
+        let applied = plan::apply(measured.full_history(), &measured.counter, plan, summary);
         applied.map(|mut it| {
             it.history.meta.automatic = ask.cause() != Cause::Manual;
             it
         })
     };
     let score = |outcome: &PlanOutcome| {
-        let probes = facts.probes(measured.whole());
+        let probes = facts.probes(measured.full_history());
         let count = |it: &Message| measured.counter.message(it);
-        score::score_probes(measured.whole(), probes, &outcome.history, &|_| true, &count)
+        score::score_probes(measured.full_history(), probes, &outcome.history, &|_| true, &count)
     };
     let Some(step) = plan.need.as_ref().and_then(|it| ask.profile.summarizing(it.pass)) else {
         let outcome = apply(&plan, None)?;
@@ -141,18 +141,18 @@ pub(crate) fn apply_plan(it: &AttemptRequest<'_>, mut plan: Plan) -> Result<Atte
         let summary = used_snapshot(&plan);
         return Ok(Attempt { plan, outcome, summary, score });
     };
-    facts.read(measured.history, measured.whole());
+    facts.read(measured.history, measured.full_history());
     let write = |plan: &Plan, header: &str| match written {
         Some(text) => format!("{header}\n{text}"),
         None => summary(it, step, plan, Some(header)),
     };
-    let tail_mark = |plan: &Plan| plan::end_mark(&plan::behind(measured.whole(), plan));
+    let tail_mark = |plan: &Plan| plan::end_mark(&plan::behind(measured.full_history(), plan));
     // A placeholder as long as a header can get: no number has more digits.
     let placeholder_for = |plan: &Plan| header(it, 9_999, 1.0, tail_mark(plan));
     let mut placeholder = placeholder_for(&plan);
     let reserved = plan.need.as_ref().map_or(0, |it| it.max_tokens);
     if written.is_none() {
-        events::tell(engine, &Event::Asked { summarizer: "offline".to_owned(), budget: reserved });
+        events::notify(engine, &Event::Asked { summarizer: "offline".to_owned(), budget: reserved });
     }
     let mut summary = write(&plan, &placeholder);
     let used = measured.counter.text(&Text::new(format!("{}{summary}{}", step.before, step.after))) + 8;
@@ -213,13 +213,13 @@ pub(crate) fn summary(
 
 /// The stored summary that a plan uses instead of a new one.
 fn used_snapshot(plan: &Plan) -> Option<String> {
-    let made = plan.layout.iter().find_map(|it| match it {
+    let snapshot = plan.layout.iter().find_map(|it| match it {
         Segment::Made(message) if message.kind == history::Kind::Summary && plan.need.is_none() => {
             Some(message)
         }
         Segment::Made(_) | Segment::Old(_) | Segment::Summary { .. } => None,
     });
-    made.map(Message::plain)
+    snapshot.map(Message::plain)
 }
 
 /// The summary's first line: the sizes, what was kept, how to restore the original. `tail_mark`: identifies the

@@ -81,12 +81,17 @@ impl From<Rejection> for Ended {
 /// Errors of the store and of files, or a place that cannot be written. A compaction that is refused is a
 /// [`CompactOutcome::Rejected`], not an error.
 pub fn compact(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<Compacted> {
-    by_reply(engine, opened, &request::honoured(engine, ask), None)
+    compact_with_reply(engine, opened, &request::with_agent_settings(engine, ask), None)
 }
 
-/// As [`compact`], for an `ask` that has been through `honoured`. With `reply`, plans for the messages that
+/// As [`compact`], for an `ask` that has been through `with_agent_settings`. With `reply`, plans for the messages that
 /// the summary was asked for.
-fn by_reply(engine: &Engine, opened: &Opened, ask: &Ask, reply: Option<&HostReply>) -> Result<Compacted> {
+fn compact_with_reply(
+    engine: &Engine,
+    opened: &Opened,
+    ask: &Ask,
+    reply: Option<&HostReply>,
+) -> Result<Compacted> {
     #[cfg(feature = "otel")]
     let started = std::time::Instant::now();
     let begun = OnceCell::new();
@@ -115,7 +120,7 @@ fn report_end(
         Err(error) => Some(Event::Failed { reason_code: "failed".to_owned(), reason: error.to_string() }),
     };
     let Some(ended) = ended else { return };
-    events::tell(engine, &ended);
+    events::notify(engine, &ended);
     let refused = |it: &Compacted| matches!(it.outcome, CompactOutcome::Rejected(Rejection::HookRefused(_)));
     if compacted.as_ref().is_ok_and(refused) {
         return;
@@ -128,7 +133,7 @@ fn report_end(
         // Only a warning: the outcome is already decided.
         warnings.push(format!("the count of failed compactions could not be stored: {error}"));
     }
-    warnings.extend(events::after(engine, &ended, Duration::MAX));
+    warnings.extend(events::run_after(engine, &ended, Duration::MAX));
     if let Ok(compacted) = compacted {
         compacted.about.warnings.extend(warnings);
     }
@@ -141,17 +146,17 @@ fn run_job(
     reply: Option<&HostReply>,
     begun: &OnceCell<Event>,
 ) -> Result<Compacted> {
-    let whole = &opened.session.history;
+    let full_history = &opened.session.history;
     let mut ask = ask.clone();
-    ask.options.pin = memories::pins(engine, whole, &ask.options.pin)?;
+    ask.options.pin = memories::pins(engine, full_history, &ask.options.pin)?;
     let ask = &ask;
     let base = reply.map(|it| {
-        let messages = whole.messages().iter().take(it.state.count).cloned().collect();
-        History::new(messages, whole.meta.clone())
+        let messages = full_history.messages().iter().take(it.state.count).cloned().collect();
+        History::new(messages, full_history.meta.clone())
     });
     let mut measured =
-        measured::measure_history(engine, &opened.session, base.as_ref().unwrap_or(whole), ask);
-    measured.grown_history = base.is_some().then_some(whole);
+        measured::measure_history(engine, &opened.session, base.as_ref().unwrap_or(full_history), ask);
+    measured.grown_history = base.is_some().then_some(full_history);
     let plan = attempt::plan_for(engine, &measured, ask);
     let about = about(opened, ask, &measured, &plan);
     let warnings = warnings(engine, opened, &measured);
@@ -191,7 +196,7 @@ fn outcome(job: &mut CompactJob<'_>, plan: Plan) -> Result<CompactOutcome, Ended
     let handle = archive::session_handle(engine, opened)?;
     let request =
         AttemptRequest { engine, measured, ask, handle: &handle, facts: &facts, written: written.as_deref() };
-    let (attempt, valid_for, messages) = checked(job, &request, plan)?;
+    let (attempt, valid_for, messages) = checked_attempt(job, &request, plan)?;
     let next_cost = engine.config.costs.then(|| next_cost(job, &attempt));
     let accepted = Box::new(Accepted { attempt, valid_for, next_cost, written });
     if ask.to == To::Plan {
@@ -206,7 +211,7 @@ fn outcome(job: &mut CompactJob<'_>, plan: Plan) -> Result<CompactOutcome, Ended
 
 /// Makes an attempt that keeps enough facts and breaks no rule of its API. Returns also the APIs that accept
 /// it, and its messages in the form of the requested API.
-fn checked(
+fn checked_attempt(
     job: &mut CompactJob<'_>,
     request: &AttemptRequest<'_>,
     plan: Plan,
@@ -311,8 +316,8 @@ fn begin(job: &CompactJob<'_>) -> Result<(), Ended> {
         return Ok(());
     }
     let started = job.begun.get_or_init(|| events::started(job.opened, job.ask, job.measured));
-    events::tell(job.engine, started);
-    Ok(events::before(job.engine, started, Duration::MAX).map_err(Rejection::HookRefused)?)
+    events::notify(job.engine, started);
+    Ok(events::run_before(job.engine, started, Duration::MAX).map_err(Rejection::HookRefused)?)
 }
 
 /// Archives the original and delivers the outcome; returns the original's handle. `messages`: the outcome as
@@ -337,7 +342,7 @@ fn deliver(job: &mut CompactJob<'_>, attempt: &Attempt, messages: Vec<u8>) -> Re
         if ask.messages_as.is_some() {
             return Ok((messages, Vec::new()));
         }
-        let written = readback::written(opened, after, Mode::New)?;
+        let written = readback::write_and_verify(opened, after, Mode::New)?;
         Ok((written.bytes(&*opened.source)?, written.warnings))
     };
     let (output, warnings) = match &ask.to {
@@ -398,7 +403,7 @@ fn note_overhead(engine: &Engine, history: &History, overhead: u64, installed: &
 }
 
 fn about(opened: &Opened, ask: &Ask, measured: &Measured<'_>, plan: &Plan) -> CompactAnswer {
-    let messages = measured.whole().messages();
+    let messages = measured.full_history().messages();
     let counted = messages.iter().filter(|it| plan::counts(it));
     let tokens: u64 = counted.map(|it| measured.counter.message(it)).sum();
     let Measured { overhead, .. } = *measured;
@@ -430,10 +435,10 @@ fn valid_for(history: &History) -> Vec<String> {
 }
 
 /// The event that ends a started compaction. `percent`: its context before, in percent of the window.
-fn closing_event(made: &Compacted, ask: &Ask, percent: Option<u64>) -> Option<Event> {
-    match &made.outcome {
+fn closing_event(compacted: &Compacted, ask: &Ask, percent: Option<u64>) -> Option<Event> {
+    match &compacted.outcome {
         CompactOutcome::Compacted { accepted, handle, output } => Some(Event::Compacted {
-            tokens_before: made.about.tokens_before,
+            tokens_before: compacted.about.tokens_before,
             tokens_after: accepted.attempt.outcome.tokens,
             handle: Some(handle.clone()),
             output: match output {

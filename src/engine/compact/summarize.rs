@@ -201,11 +201,11 @@ fn by_provider(
         let price = engine.config.prices.of(&endpoint.model).ok();
         request.bounds.tokens = request.bounds.tokens.min(affordable(most, price, request.max_tokens));
     }
-    asked(engine, &request, &endpoint, ask, cost)
+    ask_provider(engine, &request, &endpoint, ask, cost)
 }
 
 /// Asks a provider for the summary and counts its failures.
-fn asked(
+fn ask_provider(
     engine: &Engine,
     request: &SummaryRequest<'_>,
     endpoint: &Endpoint,
@@ -213,7 +213,7 @@ fn asked(
     cost: CostInfo,
 ) -> Result<SummaryDraft> {
     let mut dialogue = Dialogue::new(engine.now.unsigned_abs());
-    events::tell(engine, &Event::Asked { summarizer: endpoint.label(), budget: request.max_tokens });
+    events::notify(engine, &Event::Asked { summarizer: endpoint.label(), budget: request.max_tokens });
     let watch = watching(engine, &ask.writer.watch, request.bounds.tries);
     let began = std::time::Instant::now();
     let provider = Http::new(endpoint.clone(), engine.config.summarizers.limits)?;
@@ -290,7 +290,7 @@ fn by_sampling(
     ask: &Ask,
 ) -> Result<SummaryDraft> {
     let mut dialogue = Dialogue::new(engine.now.unsigned_abs());
-    events::tell(engine, &Event::Asked { summarizer: "host".to_owned(), budget: request.max_tokens });
+    events::notify(engine, &Event::Asked { summarizer: "host".to_owned(), budget: request.max_tokens });
     let watch = watching(engine, &ask.writer.watch, request.bounds.tries);
     match run::with_transport(&mut dialogue, request, sampling, &watch)? {
         None => Err(cancelled()),

@@ -28,7 +28,7 @@ pub(crate) struct Measured<'a> {
 
 impl Measured<'_> {
     /// The history that a plan is applied to.
-    pub(crate) fn whole(&self) -> &History {
+    pub(crate) fn full_history(&self) -> &History {
         self.grown_history.unwrap_or(self.history)
     }
 
@@ -64,20 +64,20 @@ pub(crate) fn measure_history<'a>(
     for (message, size) in history.messages().iter().zip(counter.messages(history.messages())) {
         *if compaction::plan::counts(message) { &mut tokens } else { &mut overhead } += size;
     }
-    let given = ask.counting.window.or(configured).filter(|it| *it > 0);
-    let told = history.meta.window.filter(|it| WINDOWS.contains(it));
-    let given = given.or(told);
+    let explicit = ask.counting.window.or(configured).filter(|it| *it > 0);
+    let recorded = history.meta.window.filter(|it| WINDOWS.contains(it));
+    let explicit = explicit.or(recorded);
     // The session's own model accepted this context, so its window is at least as large.
     let own = ask.counting.model.is_none();
     let seen = counter.reported().map(|it| it.1).max(compacted.filter(|it| *it <= Usage::MOST));
-    let seen = seen.filter(|seen| own && given.is_none() && known.is_some_and(|it| it.context < *seen));
+    let seen = seen.filter(|seen| own && explicit.is_none() && known.is_some_and(|it| it.context < *seen));
     let inferred = seen.map(tokens::at_least);
     let limits = ModelLimits {
         model,
-        window: given.or(inferred).or(known.map(|it| it.context)),
-        window_given: given.is_some(),
+        window: explicit.or(inferred).or(known.map(|it| it.context)),
+        window_given: explicit.is_some(),
         // A window given explicitly replaces the model's separate input limit.
-        input: known.and_then(|it| it.input).filter(|_| given.or(inferred).is_none()),
+        input: known.and_then(|it| it.input).filter(|_| explicit.or(inferred).is_none()),
         output: known.map(|it| it.output),
         next: ask.next,
     };

@@ -124,8 +124,8 @@ pub fn open_measured(
         let whole_from = source.len().saturating_sub(WHOLE_END);
         let keep = |text: &str, at| (at < whole_from).then(|| tokens::light(text));
         let session = sessions::scan(source, format, &keep)?;
-        let told = tokenizer != Tokenizer::Auto || TokenCounter::is_reported(&session.history);
-        if told { Ok(session) } else { sessions::read(source, Some(session.format)) }
+        let has_usage = tokenizer != Tokenizer::Auto || TokenCounter::is_reported(&session.history);
+        if has_usage { Ok(session) } else { sessions::read(source, Some(session.format)) }
     };
     open_by(engine, &Reader { read: &read, format, agent }, what)
 }
@@ -228,7 +228,7 @@ fn named_session(engine: &Engine, name: &str, agent: Option<&str>) -> Result<Fou
     if name == "current" {
         let mut env = engine.config.agents.clone();
         if let (Some(agent), None) = (env.inside, &env.session) {
-            env.session = caller::noted(engine, agent.name());
+            env.session = caller::recorded(engine, agent.name());
         }
         let found = agents::current(&env);
         return exactly_one(

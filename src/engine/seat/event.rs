@@ -30,9 +30,9 @@ pub fn seat_event(engine: &Engine, client: &dyn Seat, event: &Value) -> Result<O
         project: &engine.project().project,
         setting: &|from| config.agent_setting(from),
         window: &|model| config.window(model),
-        caller: &|| caller::noted(engine, client.name()),
+        caller: &|| caller::recorded(engine, client.name()),
     };
-    let Some((ask, conversation)) = client.asked(event, &context)? else { return Ok(None) };
+    let Some((ask, conversation)) = client.requested(event, &context)? else { return Ok(None) };
     let (opened, original) = match conversation {
         Conversation::Session(format, id) => {
             (open::open(engine, &SessionRef::Named(id), Some(format), Some(format.name()))?, None)

@@ -41,11 +41,11 @@ pub fn hook(engine: &Engine, event: &HookEvent) -> Result<String> {
     let scope = hook_scope(engine, event);
     match event.moment {
         HookMoment::Start => {
-            caller::note(engine, &scope, event)?;
+            caller::record(engine, &scope, event)?;
             Ok(String::new())
         }
         HookMoment::StartCompacted => {
-            caller::note(engine, &scope, event)?;
+            caller::record(engine, &scope, event)?;
             if compacted_by_us(engine, event, &scope)? {
                 Ok(String::new())
             } else {
@@ -80,7 +80,7 @@ fn compacted_by_us(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<
 
 fn hook_scope(engine: &Engine, event: &HookEvent) -> Scope {
     let cwd = event.cwd.as_ref().unwrap_or(&engine.config.agents.cwd);
-    engine.scope_of(crate::files::real(cwd).display().to_string())
+    engine.scope_of(crate::files::canonical(cwd).display().to_string())
 }
 
 fn hook_session(engine: &Engine, event: &HookEvent) -> Result<Opened> {

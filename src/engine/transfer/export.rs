@@ -89,8 +89,9 @@ fn compactions(engine: &Engine, scope: &Scope, id: &str) -> Result<Vec<Compactio
     let mut ids = vec![id.to_owned()];
     let mut next = 0;
     while let Some(id) = ids.get(next).cloned() {
-        let made = |it: &&Compaction| it.applied.as_ref().is_some_and(|it| it.session.as_ref() == Some(&id));
-        let before: Vec<_> = all.iter().filter(made).map(|it| it.session.id.clone()).collect();
+        let made_it =
+            |it: &&Compaction| it.applied.as_ref().is_some_and(|it| it.session.as_ref() == Some(&id));
+        let before: Vec<_> = all.iter().filter(made_it).map(|it| it.session.id.clone()).collect();
         ids.extend(before.into_iter().filter(|it| !ids.contains(it)).collect::<BTreeSet<_>>());
         next += 1;
     }

@@ -31,7 +31,7 @@ pub use find::{Archived, located};
 /// [`Changed`](ErrorKind::Changed): the session was changed in other ways than by later turns. Nothing is
 /// written then.
 pub fn undo(engine: &Engine, name: &str) -> Result<RestoreAnswer> {
-    take_back(engine, find::applied(engine, name)?)
+    undo_compaction(engine, find::applied(engine, name)?)
 }
 
 /// As [`undo`], for the newest compaction of a session, or the one that made the session.
@@ -40,10 +40,10 @@ pub fn undo(engine: &Engine, name: &str) -> Result<RestoreAnswer> {
 ///
 /// As for [`undo`], and where nothing was compacted in this session.
 pub fn undo_of(engine: &Engine, opened: &Opened) -> Result<RestoreAnswer> {
-    take_back(engine, find::applied_of(engine, opened)?)
+    undo_compaction(engine, find::applied_of(engine, opened)?)
 }
 
-fn take_back(
+fn undo_compaction(
     engine: &Engine,
     (scope, compaction, applied): (Scope, Compaction, Applied),
 ) -> Result<RestoreAnswer> {

@@ -25,14 +25,6 @@ pub(crate) struct Undo<'a> {
     pub(crate) session: Session,
 }
 
-/// The file that a session uses now, under its agent's lock unless the session is in use.
-pub(super) struct CurrentFile {
-    pub(super) path: PathBuf,
-    pub(super) now: Opened,
-    pub(super) live: bool,
-    _lock: Option<fs::File>,
-}
-
 impl Undo<'_> {
     pub(super) fn run(&self) -> Result<Done> {
         let written = self.applied.path.clone().unwrap_or_default();
@@ -85,7 +77,7 @@ impl Undo<'_> {
     /// messages again.
     fn undo_append(&self, path: &Path) -> Result<Done> {
         let agent = agent_of(self.session.format)?;
-        let CurrentFile { path, now, live, .. } = &self.lock_current_file(agent, path)?;
+        let (path, now, live, _lock) = &self.lock_current_file(agent, path)?;
         let digest = Digest::of_source(&*now.source, now.source.len())?;
         if digest == Digest::of_source(&self.source, self.source.len())? {
             return Ok(self.done(RestoreStatus::Unchanged, path.display()));
@@ -100,13 +92,18 @@ impl Undo<'_> {
         self.write_messages(now, &after, &method, path, later)
     }
 
-    pub(super) fn lock_current_file(&self, agent: AgentRef, path: &Path) -> Result<CurrentFile> {
+    /// The file that the session uses now, opened, whether it is in use, and its agent's lock if it is not.
+    pub(super) fn lock_current_file(
+        &self,
+        agent: AgentRef,
+        path: &Path,
+    ) -> Result<(PathBuf, Opened, bool, Option<fs::File>)> {
         let (env, id) = (&self.engine.config.agents, &self.compaction.session.id);
         let path = agent.current_file(env, id, path);
         let live = write_back::is_live(env, agent, id, &path);
-        let _lock = if live { None } else { agent.lock(env, id)? };
+        let lock = if live { None } else { agent.lock(env, id)? };
         let now = open_path(&path, Some(self.session.format))?;
-        Ok(CurrentFile { path, now, live, _lock })
+        Ok((path, now, live, lock))
     }
 
     /// Writes the messages the way the agent itself would continue: in the file, or in a new one beside it.
@@ -118,7 +115,7 @@ impl Undo<'_> {
         path: &Path,
         later: usize,
     ) -> Result<Done> {
-        let written = readback::written(opened, after, method.mode)?;
+        let written = readback::write_and_verify(opened, after, method.mode)?;
         let mut done = self.done(RestoreStatus::Restored, path.display());
         match (method.placement, &written.file_name) {
             (Placement::NewFile, Some(name)) => {
@@ -208,7 +205,7 @@ impl Undo<'_> {
         all.extend(later.into_iter().map(|it| Message { from: None, ..it }));
         let after = History::new(all, self.session.history.meta.clone());
         let opened = Opened::in_memory(Box::new(self.source.clone()), self.session.clone());
-        let written = readback::written(&opened, &after, Mode::New)?;
+        let written = readback::write_and_verify(&opened, &after, Mode::New)?;
         let bytes = written.bytes(&*opened.source)?;
         let id = written.session.unwrap_or_default();
         let output = match (&old, &written.file_name) {

@@ -10,7 +10,7 @@ use crate::agents::{self, Database};
 use crate::answers::RestoreStatus;
 use crate::engine::Opened;
 use crate::engine::undo::outcome::{Done, changed, original_of};
-use crate::engine::undo::put_back::{CurrentFile, Undo, detached};
+use crate::engine::undo::put_back::{Undo, detached};
 use crate::engine::write_back::agent_of;
 use compaction::plan;
 use history::error::Result;
@@ -35,7 +35,7 @@ impl Undo<'_> {
     pub(crate) fn undo_seat_file(&self, path: &Path) -> Result<Done> {
         let handle = original_of(self.compaction)?;
         let agent = agent_of(self.session.format)?;
-        let CurrentFile { path, now, live, .. } = &self.lock_current_file(agent, path)?;
+        let (path, now, live, _lock) = &self.lock_current_file(agent, path)?;
         let messages = now.session.history.messages();
         let ours =
             |it: &Message| it.kind == history::Kind::Summary && it.parts.iter().any(|it| names(it, handle));

@@ -67,7 +67,7 @@ pub(crate) fn install(
     let current = place.open(opened.session.format)?;
     target.expect_known_version(&current)?;
     let (after, added) = rebased(&opened.session.history, &current.session.history, after)?;
-    let written = readback::written(&current, &after, method.mode)?;
+    let written = readback::write_and_verify(&current, &after, method.mode)?;
     let mut warnings = written.warnings.clone();
     let new_id = written.session.clone().unwrap_or(id);
     let path = match (place, method.placement, &written.file_name) {

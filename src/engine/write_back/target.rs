@@ -6,7 +6,7 @@ use crate::agents::write_back::{self, Operation};
 use crate::agents::{self, AgentRef, Database, shell};
 use crate::engine::input::open::{open_database, open_path};
 use crate::engine::{Engine, Opened};
-use crate::files::real;
+use crate::files::canonical;
 use history::error::{Error, ErrorKind, Hint, Result};
 use sessions::Format;
 
@@ -123,7 +123,7 @@ pub(crate) fn in_reach(engine: &Engine, agent: AgentRef, place: &Location) -> Re
         return Err(refused(what).or_hint(Hint::WriteCopy));
     }
     let env = &engine.config.agents;
-    let is_found = || agent.looks_elsewhere(env) || real(path).starts_with(real(&agent.home(env)));
+    let is_found = || agent.looks_elsewhere(env) || canonical(path).starts_with(canonical(&agent.home(env)));
     if !is_found() {
         let what = format!(
             "applying: {} would not find the session there; expected it below {}",

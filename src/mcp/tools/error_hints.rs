@@ -43,7 +43,7 @@ fn example(
 fn is_of_another(tool: &str, error: &Error) -> bool {
     let Some(name) = error.argument() else { return false };
     let source = ["session", "messages", "handle", "answer"].contains(&name);
-    !source && (name == "arguments" || tools::known(tool).iter().any(|it| it == name))
+    !source && (name == "arguments" || tools::known_arguments(tool).iter().any(|it| it == name))
 }
 
 /// The caller's own source. `None` for messages, which are too long to repeat.

@@ -137,14 +137,14 @@ pub(crate) fn ask(state: &ServerState, tool: &str, arguments: &Arguments) -> Res
         return Err(Error::new(ErrorKind::Refused, what));
     }
     let profile = state.config.profile(&name).map_err(|error| with_argument_name("profile", &error))?;
-    let known = tools::known(tool);
+    let known = tools::known_arguments(tool);
     let (options, prune) = (arguments.options(known)?, arguments.options(known)?);
     Ok(Ask { counting: counting(state, tool, arguments)?, options, prune, ..Ask::new(profile) })
 }
 
 /// How to count tokens, from a tool's arguments and the configuration.
 pub(crate) fn counting(state: &ServerState, tool: &str, arguments: &Arguments) -> Result<Counting> {
-    let mut counting: Counting = arguments.options(tools::known(tool))?;
+    let mut counting: Counting = arguments.options(tools::known_arguments(tool))?;
     counting.tokenizer.get_or_insert(state.config.tokenizer);
     Ok(counting)
 }

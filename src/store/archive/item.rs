@@ -1,6 +1,6 @@
 //! Items, which is everything that has a handle: their owner, and their places in sessions.
 
-use crate::store::database::sql::{Connection, Row, SqlResult, Transaction, odd, params, write};
+use crate::store::database::sql::{Connection, Row, SqlResult, Transaction, params, unexpected, write};
 use serde::{Deserialize, Serialize};
 
 use crate::store::Store;
@@ -149,7 +149,7 @@ fn unsigned(it: i64) -> u64 {
 
 /// The item of that handle, if the scope may see it.
 pub(crate) fn item(connection: &Connection, scope: &Scope, handle: &str) -> Result<Item> {
-    let item = owned(connection, handle, &scope.owner)?;
+    let item = owned_item(connection, handle, &scope.owner)?;
     if item.project == scope.project || item.project.is_empty() {
         return Ok(item);
     }
@@ -160,7 +160,7 @@ pub(crate) fn item(connection: &Connection, scope: &Scope, handle: &str) -> Resu
 }
 
 /// The owner's item of that handle. Another owner's is reported as missing, so that handles do not leak.
-fn owned(connection: &Connection, handle: &str, owner: &str) -> Result<Item> {
+fn owned_item(connection: &Connection, handle: &str, owner: &str) -> Result<Item> {
     let handle: Handle = handle.parse()?;
     let own = "SELECT id, project, sort, content FROM item WHERE handle = ?1 AND owner = ?2";
     let other = "SELECT id, project, sort, content FROM item
@@ -209,7 +209,7 @@ impl Store {
     /// own memories.
     pub fn locate(&self, handle: &str, owner: &str) -> Result<Scope> {
         let connection = &*self.lock();
-        let item = owned(connection, handle, owner)?;
+        let item = owned_item(connection, handle, owner)?;
         Ok(Scope { owner: owner.to_owned(), project: item.project })
     }
 }
@@ -235,8 +235,8 @@ pub(crate) fn entry_of(row: &Row<'_>) -> SqlResult<Entry> {
     let what: String = row.get(1)?;
     let filled = |it: String| Some(it).filter(|it| !it.is_empty());
     Ok(Entry {
-        handle: Handle::parse(&handle).ok_or_else(|| odd(0, &handle))?,
-        what: What::find(&what).ok_or_else(|| odd(1, &what))?,
+        handle: Handle::parse(&handle).ok_or_else(|| unexpected(0, &handle))?,
+        what: What::find(&what).ok_or_else(|| unexpected(1, &what))?,
         project: row.get(2)?,
         session: filled(row.get(3)?),
         message: row.get(4)?,

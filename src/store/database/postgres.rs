@@ -16,7 +16,7 @@ use unicode_normalization::UnicodeNormalization as _;
 use unicode_normalization::char::is_combining_mark;
 
 use super::blobs::{Blobs, outside_runtime};
-use super::error::{SqlError, SqlResult, odd};
+use super::error::{SqlError, SqlResult, unexpected};
 use super::schema::LOCK_TIMEOUT;
 use history::error::{Error, ErrorKind, Result};
 
@@ -314,7 +314,7 @@ impl ToSql for Value<'_> {
 
 /// A column's value in SQLite's types.
 pub(crate) fn value(row: &Row, column: usize) -> SqlResult<ValueRef<'_>> {
-    let of = row.columns().get(column).ok_or_else(|| odd(column, "nothing"))?.type_();
+    let of = row.columns().get(column).ok_or_else(|| unexpected(column, "nothing"))?.type_();
     let found = match *of {
         Type::INT8 => row.try_get(column).map(|it: Option<i64>| it.map(ValueRef::Integer)),
         Type::INT4 => row.try_get(column).map(|it: Option<i32>| it.map(|it| ValueRef::Integer(it.into()))),

@@ -3,7 +3,7 @@
 use super::duplicates;
 use crate::store::Store;
 use crate::store::archive::item::{Item, ItemPlace, NewItem, delete_item, item, put_item, put_place};
-use crate::store::database::sql::{Connection, Row, SqlResult, Transaction, odd, params, write};
+use crate::store::database::sql::{Connection, Row, SqlResult, Transaction, params, unexpected, write};
 use crate::store::handle::identity;
 use crate::store::search::index;
 use crate::store::search::words::indexed;
@@ -197,11 +197,11 @@ const COLUMNS: &str = "i.handle, m.kind, m.content, m.created, m.pinned, m.tags,
 
 fn memory_of(row: &Row<'_>) -> SqlResult<Memory> {
     let (handle, kind): (String, String) = (row.get(0)?, row.get(1)?);
-    let odd = |column: usize, error: Error| odd(column, error.detail());
+    let unexpected = |column: usize, error: Error| unexpected(column, error.detail());
     let scope = if row.get::<String>(7)?.is_empty() { MemoryScope::User } else { MemoryScope::Project };
     Ok(Memory {
-        id: handle.parse().map_err(|error| odd(0, error))?,
-        kind: MemoryKind::named(&kind).map_err(|error| odd(1, error))?,
+        id: handle.parse().map_err(|error| unexpected(0, error))?,
+        kind: MemoryKind::named(&kind).map_err(|error| unexpected(1, error))?,
         content: row.get(2)?,
         created: row.get(3)?,
         pinned: row.get(4)?,
