@@ -14,8 +14,8 @@ use crate::engine::write_back::{Location, Target, WrittenFingerprint, agent_of};
 use crate::engine::{Engine, Opened, SessionRef, archive, input::open, session_info};
 use crate::files::{File, Reading};
 use crate::store::{
-    Applied, AppliedMode, AuditVerb, Batch, Body, Compaction, Digest, Handle, NewCompaction, Original, Scope,
-    What,
+    Applied, AppliedMode, AuditVerb, Batch, Body, Compaction, Digest, Handle, ItemKind, NewCompaction,
+    Original, Scope,
 };
 use history::error::{Error, ErrorKind, Result};
 use sessions::repair::{Mended, Repair};
@@ -148,7 +148,7 @@ fn put_mended(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -
 fn archived(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -> Result<ArchivedHandles> {
     let part = |range: &Range<u64>| Mended::part(&*opened.source, range.clone());
     let parts: Vec<Mended<'_>> = found.taken.iter().map(part).collect();
-    let taken = parts.iter().map(|it| Original::new(What::Output, Body::Source(it), 0));
+    let taken = parts.iter().map(|it| Original::new(ItemKind::Output, Body::Source(it), 0));
     let batch = Batch {
         session: archive::origin_of(opened),
         at: engine.now,

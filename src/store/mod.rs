@@ -27,7 +27,7 @@ pub use archive::batch::{
     Applied, AppliedMode, Batch, Body, Compaction, FactTally, NewCompaction, Original, Removed,
     SessionOrigin, Stored,
 };
-pub use archive::item::{Entry, What};
+pub use archive::item::{Entry, ItemKind};
 pub use audit::{AuditEntry, AuditVerb, Face};
 pub use care::{Checked, Collected, Gone, Retention, Stats};
 pub use content::unwrapped;

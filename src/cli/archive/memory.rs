@@ -10,8 +10,8 @@ use crate::config::byte_size;
 use crate::engine::values::timestamp;
 use crate::engine::{Engine, keep};
 use crate::store::{
-    Collected, Entry, Memory, MemoryFilter, MemoryKind, MemoryScope, NewMemory, Query, Retention,
-    SearchExtent, Tidied, What, memory,
+    Collected, Entry, ItemKind, Memory, MemoryFilter, MemoryKind, MemoryScope, NewMemory, Query, Retention,
+    SearchExtent, Tidied, memory,
 };
 use history::error::{Error, ErrorKind, Result};
 use sessions::derive;
@@ -241,7 +241,7 @@ fn pin(engine: &Engine, handle: &str, pinned: bool, screen: &mut Screen<'_>) -> 
     let scope = store.locate(handle, &engine.config.owner)?;
     store.pin(&scope, handle, pinned)?;
     let entry = store.entry(&scope, handle)?;
-    if entry.what == What::Memory {
+    if entry.kind == ItemKind::Memory {
         let memory = store.memory(&scope, handle)?;
         let text = if pinned { "in every summary from now on" } else { "no longer in every summary" };
         return screen.sentence(&json!({"memory": memory}), text);
@@ -261,7 +261,7 @@ fn search(engine: &Engine, filter: &Filter, words: &[String], screen: &mut Scree
     let mut query = Query {
         text: words.join(" "),
         extent: SearchExtent::Project,
-        only: vec![What::Memory],
+        only: vec![ItemKind::Memory],
         limit: limit.max(AT_ONCE),
         offset: 0,
     };

@@ -260,7 +260,7 @@ fn show_typed(it: &FoundPrompt, screen: &mut Screen<'_>) -> Result<()> {
 
 /// `output of bash in message 12`.
 fn what(entry: &Entry) -> String {
-    let mut out = entry.what.name().to_owned();
+    let mut out = entry.kind.name().to_owned();
     out.extend(entry.tool.as_ref().map(|it| format!(" of {it}")));
     out.extend(entry.message.map(|it| format!(" in message {it}")));
     out

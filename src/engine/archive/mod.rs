@@ -10,7 +10,7 @@ mod server;
 
 use crate::engine::{Ask, Engine, Opened, session_info};
 use crate::store::{
-    Batch, Body, Digest, FactTally, Handle, NewCompaction, Original, Scope, SessionOrigin, What,
+    Batch, Body, Digest, FactTally, Handle, ItemKind, NewCompaction, Original, Scope, SessionOrigin,
 };
 use compaction::plan::{self, Op, OutputOp, Plan};
 use history::error::{Error, ErrorKind, Result};
@@ -63,7 +63,7 @@ pub(crate) fn archive(
         .collect();
     let session = session_original(opened, plan.tokens_before);
     let parts = texts.iter().map(|(op, text)| Original {
-        what: if op.call_id.is_empty() { What::Message } else { What::Output },
+        kind: if op.call_id.is_empty() { ItemKind::Message } else { ItemKind::Output },
         body: Body::Bytes(text.as_bytes()),
         message: Some(op.message as u32),
         call_id: Some(op.call_id.as_str()).filter(|it| !it.is_empty()),
@@ -72,7 +72,7 @@ pub(crate) fn archive(
     });
     let turns = turns.iter().map(|(from, tokens, text)| Original {
         message: Some(*from as u32),
-        ..Original::new(What::Message, Body::Bytes(text.as_bytes()), *tokens)
+        ..Original::new(ItemKind::Message, Body::Bytes(text.as_bytes()), *tokens)
     });
     let batch = Batch {
         session: origin_of(opened),

@@ -9,8 +9,8 @@ use crate::agents;
 use crate::engine::{Engine, SessionRef, archive::passages, input::open};
 use crate::store::search::words::{Terms, Words};
 use crate::store::{
-    Entry, Face, Filter, Found, FoundPassage, Hit, MAX_HITS, PassageKind, PassageMatch, Query, Range, Scope,
-    SearchExtent, SearchScope, Slice, Snippet, What, range, unwrapped,
+    Entry, Face, Filter, Found, FoundPassage, Hit, ItemKind, MAX_HITS, PassageKind, PassageMatch, Query,
+    Range, Scope, SearchExtent, SearchScope, Slice, Snippet, range, unwrapped,
 };
 use compaction::plan;
 use history::error::{Error, ErrorKind, Result};
@@ -78,10 +78,10 @@ enum ResultClass {
 }
 
 fn class_of(entry: &Entry) -> ResultClass {
-    match entry.what {
-        What::Memory => ResultClass::User,
-        What::Session | What::Message | What::Output => ResultClass::Other,
-        What::Compaction => ResultClass::Summary,
+    match entry.kind {
+        ItemKind::Memory => ResultClass::User,
+        ItemKind::Session | ItemKind::Message | ItemKind::Output => ResultClass::Other,
+        ItemKind::Compaction => ResultClass::Summary,
     }
 }
 
@@ -209,7 +209,7 @@ fn search_messages(
     filter: &Filter,
     index_lacks: bool,
 ) -> Result<(Ranked, usize)> {
-    if !query.only.is_empty() && !query.only.contains(&What::Message) {
+    if !query.only.is_empty() && !query.only.contains(&ItemKind::Message) {
         return Ok((Vec::new(), 0));
     }
     let unindexed = passages::index(engine, &scope.owner, MAX_INDEXED_BYTES)?;
@@ -292,7 +292,8 @@ fn search_sessions(engine: &Engine, scope: &Scope, query: &Query, words: &Words)
             }
             let class = class_of_message(by_user, passages::is_decision(&text), words.asks_for_decision());
             let range = Range::Messages { from: number.into(), to: number.into() }.to_string();
-            let entry = Entry { what: What::Message, message: Some(number), tokens: None, ..entry.clone() };
+            let entry =
+                Entry { kind: ItemKind::Message, message: Some(number), tokens: None, ..entry.clone() };
             let hit = Hit { entry, score: 0.0, snippet: words.snippet(&text), range: Some(range) };
             out.push((Rank { missing, class }, hit));
         }
@@ -323,8 +324,8 @@ pub fn read(
     let Range::Messages { from, to } = *range else {
         return engine.store.recall(scope, handle, range, limit, count);
     };
-    let what = engine.store.entry(scope, handle)?.what;
-    if !matches!(what, What::Session | What::Compaction) {
+    let what = engine.store.entry(scope, handle)?.kind;
+    if !matches!(what, ItemKind::Session | ItemKind::Compaction) {
         let what =
             format!("range {range}: expected the handle of a session, found that of a {}", what.name());
         return Err(Error::new(ErrorKind::Arguments, what));

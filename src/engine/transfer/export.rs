@@ -14,7 +14,7 @@ use crate::engine::transfer::container::{
 };
 use crate::engine::{Engine, Opened};
 use crate::files::Reading;
-use crate::store::{AuditVerb, Compaction, Handle, Scope, What};
+use crate::store::{AuditVerb, Compaction, Handle, ItemKind, Scope};
 use history::error::{Error, ErrorKind, Result};
 use sessions::Source;
 
@@ -159,7 +159,7 @@ fn container_compaction(
     if let Some(handle) = compaction.original {
         originals.push(ContainerOriginal {
             names: names(handle)?,
-            kind: What::Session,
+            kind: ItemKind::Session,
             message: None,
             call_id: None,
             tool: None,
@@ -170,7 +170,7 @@ fn container_compaction(
     for it in &compaction.removed {
         originals.push(ContainerOriginal {
             names: names(it.handle)?,
-            kind: it.what,
+            kind: it.kind,
             message: it.message,
             call_id: it.call_id.clone(),
             tool: it.tool.clone(),

@@ -308,7 +308,7 @@ fn archive(engine: &Engine, scope: &Scope, incoming: &IncomingSession<'_>, place
     for it in &unpacked.manifest.compactions {
         let bodies: Vec<_> = it.originals.iter().map(|it| unpacked.body(it.body)).collect();
         let originals = it.originals.iter().zip(&bodies).map(|(it, body)| store::Original {
-            what: it.kind,
+            kind: it.kind,
             body: store::Body::Source(body),
             message: it.message,
             call_id: it.call_id.as_deref(),

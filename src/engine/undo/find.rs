@@ -3,7 +3,7 @@
 use crate::agents;
 use crate::engine::input::open::MAX_COMPACTIONS_SEARCHED;
 use crate::engine::{Engine, Opened};
-use crate::store::{Applied, Compaction, Entry, Scope, What};
+use crate::store::{Applied, Compaction, Entry, ItemKind, Scope};
 use history::error::{Error, ErrorKind, Result};
 
 /// What was found in the archive.
@@ -73,18 +73,18 @@ pub(super) fn applied(engine: &Engine, name: &str) -> Result<(Scope, Compaction,
         last(engine, |it| it.applied.is_some())?
     } else {
         let Archived { scope, entry } = located(engine, name)?;
-        let compaction = match entry.what {
-            What::Compaction => engine.store.compaction(&scope, name)?,
-            What::Session => {
+        let compaction = match entry.kind {
+            ItemKind::Compaction => engine.store.compaction(&scope, name)?,
+            ItemKind::Session => {
                 let all = engine.store.compactions(&scope, None, MAX_COMPACTIONS_SEARCHED)?;
                 let of =
                     |it: &Compaction| it.original.as_ref() == Some(&entry.handle) && it.applied.is_some();
                 all.into_iter().find(of).ok_or_else(|| never_applied(name))?
             }
-            What::Message | What::Output | What::Memory => {
+            ItemKind::Message | ItemKind::Output | ItemKind::Memory => {
                 let what = format!(
                     "{name}: expected a compaction to undo, found a {}; read it with recall",
-                    entry.what.name()
+                    entry.kind.name()
                 );
                 return Err(Error::new(ErrorKind::Arguments, what));
             }

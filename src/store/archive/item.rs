@@ -15,7 +15,7 @@ const READING: &str = "reading the archive";
 named! {
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
-    pub enum What {
+    pub enum ItemKind {
         /// A whole session as it was.
         Session = "session",
         Message = "message",
@@ -30,8 +30,7 @@ named! {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Entry {
     pub handle: Handle,
-    #[serde(rename = "kind")]
-    pub what: What,
+    pub kind: ItemKind,
     /// Its project; empty when it belongs to the user.
     pub project: String,
     /// The session that it belongs to, if any; the newest of several.
@@ -119,7 +118,7 @@ pub(crate) fn put_item(transaction: &Transaction<'_>, new: &NewItem<'_>) -> Resu
 /// An item's place in a session.
 pub(crate) struct ItemPlace<'a> {
     pub(crate) session: &'a str,
-    pub(crate) what: What,
+    pub(crate) kind: ItemKind,
     pub(crate) call_id: &'a str,
     pub(crate) tool: Option<&'a str>,
     pub(crate) message: Option<u32>,
@@ -133,7 +132,7 @@ pub(crate) fn put_place(transaction: &Transaction<'_>, item: i64, place: &ItemPl
     transaction.execute(
         STORING,
         sql,
-        params![item, place.session, place.what.name(), place.call_id, place.tool, place.message, place.at],
+        params![item, place.session, place.kind.name(), place.call_id, place.tool, place.message, place.at],
     )?;
     Ok(())
 }
@@ -236,7 +235,7 @@ pub(crate) fn entry_of(row: &Row<'_>) -> SqlResult<Entry> {
     let filled = |it: String| Some(it).filter(|it| !it.is_empty());
     Ok(Entry {
         handle: Handle::parse(&handle).ok_or_else(|| unexpected(0, &handle))?,
-        what: What::find(&what).ok_or_else(|| unexpected(1, &what))?,
+        kind: ItemKind::find(&what).ok_or_else(|| unexpected(1, &what))?,
         project: row.get(2)?,
         session: filled(row.get(3)?),
         message: row.get(4)?,

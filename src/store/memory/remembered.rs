@@ -8,7 +8,7 @@ use crate::store::handle::identity;
 use crate::store::search::index;
 use crate::store::search::words::indexed;
 use crate::store::{
-    Handle, Imported, Memory, MemoryFilter, MemoryKind, MemoryScope, NewMemory, Scope, Tidied, What,
+    Handle, Imported, ItemKind, Memory, MemoryFilter, MemoryKind, MemoryScope, NewMemory, Scope, Tidied,
 };
 use history::error::{Error, ErrorKind, Result};
 use history::secrets::Redactor;
@@ -184,7 +184,7 @@ fn put(
     put_place(
         transaction,
         id,
-        &ItemPlace { session, what: What::Memory, call_id: "", tool: None, message: None, at },
+        &ItemPlace { session, kind: ItemKind::Memory, call_id: "", tool: None, message: None, at },
     )?;
     if !index::is_indexed(transaction, id)? {
         index::index(transaction, id, &indexed(&content))?;

@@ -13,7 +13,7 @@ use crate::store::archive::item::{ENTRY, entry_of};
 use crate::store::content::chunks;
 use crate::store::database::sql::{Connection, Pool, Row, locked, params, write};
 use crate::store::memory::remembered;
-use crate::store::{Entry, Scope, Snippet, What, archive};
+use crate::store::{Entry, ItemKind, Scope, Snippet, archive};
 use history::error::{Error, Result};
 use history::named;
 use index::{index, is_indexed, readable};
@@ -80,7 +80,7 @@ pub struct Query {
     pub text: String,
     pub extent: SearchExtent,
     /// Only these; empty means all.
-    pub only: Vec<What>,
+    pub only: Vec<ItemKind>,
     /// Maximum number of results; [`MAX_HITS`] at most.
     pub limit: u32,
     /// Results to skip.
@@ -121,7 +121,7 @@ fn catch_up(store: &Pool, owner: &str) -> Result<()> {
         }
         let mut words = Vec::new();
         for (item, content, what) in some {
-            let what = if what == What::Message.name() { What::Message } else { What::Output };
+            let what = if what == ItemKind::Message.name() { ItemKind::Message } else { ItemKind::Output };
             let head = chunks::head(&locked(store), content)?;
             words.push((item, indexed(&readable(&head, what))));
         }
@@ -142,7 +142,7 @@ fn catch_up(store: &Pool, owner: &str) -> Result<()> {
 struct Match {
     id: i64,
     content: Option<i64>,
-    what: What,
+    kind: ItemKind,
     score: f64,
 }
 
@@ -205,13 +205,13 @@ fn score_matches(connection: &Connection, words: &Words, found: &mut [Match]) ->
 
 /// The searched text of an item.
 fn text_of(connection: &Connection, found: &Match) -> Result<String> {
-    match (found.what, found.content) {
-        (What::Compaction, _) => archive::summary(connection, found.id),
-        (What::Memory, _) => remembered::content(connection, found.id),
-        (What::Session | What::Message | What::Output, Some(content)) => {
-            Ok(readable(&chunks::head(connection, content)?, found.what).into_owned())
+    match (found.kind, found.content) {
+        (ItemKind::Compaction, _) => archive::summary(connection, found.id),
+        (ItemKind::Memory, _) => remembered::content(connection, found.id),
+        (ItemKind::Session | ItemKind::Message | ItemKind::Output, Some(content)) => {
+            Ok(readable(&chunks::head(connection, content)?, found.kind).into_owned())
         }
-        (What::Session | What::Message | What::Output, None) => Ok(String::new()),
+        (ItemKind::Session | ItemKind::Message | ItemKind::Output, None) => Ok(String::new()),
     }
 }
 
@@ -252,13 +252,13 @@ fn find_matches(
     };
     let found = |row: &Row<'_>| {
         let sort: String = row.get(2)?;
-        let what = match sort.as_str() {
-            "compaction" => What::Compaction,
-            "memory" => What::Memory,
+        let kind = match sort.as_str() {
+            "compaction" => ItemKind::Compaction,
+            "memory" => ItemKind::Memory,
             // Also for a message: it is scored by its raw bytes, not only by the strings of its JSON.
-            _ => What::Output,
+            _ => ItemKind::Output,
         };
-        Ok(Match { id: row.get(0)?, content: row.get(1)?, what, score: 0.0 })
+        Ok(Match { id: row.get(0)?, content: row.get(1)?, kind, score: 0.0 })
     };
     let found_by = index::items(connection, words, wanted, 8);
     let (tables, condition, id) = (&found_by.from, &found_by.condition, found_by.id);
@@ -293,7 +293,7 @@ fn to_hit(store: &Pool, scope: &Scope, query: &Query, words: &Words, found: Matc
         entry_of,
     )?;
     let Some(entry) = entry else { return Ok(None) };
-    let found = Match { what: entry.what, ..found };
+    let found = Match { kind: entry.kind, ..found };
     let snippet = words.snippet(&text_of(&connection, &found)?);
     Ok(Some(Hit { snippet, score: found.score, entry, range: None }))
 }
