@@ -75,7 +75,7 @@ pub struct AgentInfo {
     /// How our server and hooks are added to its settings; `None` if we do not edit them.
     pub registration: Option<&'static Registration>,
     /// How it asks us to compact in its place; `None` if it cannot.
-    pub seat: Option<&'static dyn Seat>,
+    pub seat: Option<&'static Seat>,
     /// Whether its provider's requests can go through our gateway.
     pub has_gateway: bool,
 }
@@ -350,7 +350,7 @@ pub fn names(which: impl Fn(AgentRef) -> bool) -> String {
 ///
 /// # Errors
 /// [`Arguments`](history::error::ErrorKind::Arguments) if no agent with a seat has that name.
-pub fn seat_named(name: &str) -> Result<&'static dyn Seat> {
+pub fn seat_named(name: &str) -> Result<&'static Seat> {
     let all = || ALL.into_iter().filter_map(|it| it.info().seat);
     let found = all().find(|it| it.name() == name);
     found.ok_or_else(|| Error::unknown("a client", all().map(Seat::name), name))

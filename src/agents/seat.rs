@@ -13,27 +13,26 @@ use history::Message;
 use history::error::{Error, ErrorKind, Result};
 use sessions::{Format, Session, Source};
 
-/// An agent that lets us compact in its place.
-pub trait Seat: Sync {
-    /// The name used in arguments and in the log.
-    fn name(&self) -> &'static str;
-
+/// How an agent lets us compact in its place.
+pub struct Seat {
+    /// The agent's.
+    pub format: Format,
     /// Our time limit for a reply, below the agent's own timeout.
-    fn limit(&self) -> Duration;
-
+    pub limit: Duration,
     /// Whether a failure is reported by a reply that changes nothing; otherwise by an exit code.
-    fn answers_failure(&self) -> bool {
-        false
+    pub answers_failure: bool,
+    /// The compaction that an event asks for; `None` if it asks for none, [`ErrorKind::Input`] if the event
+    /// does not have the known form.
+    pub requested: fn(&Value, &SeatContext<'_>) -> Result<Option<(SeatAsk, Conversation)>>,
+    /// The reply in the agent's own form, made of the compacted messages, or of the same as one text.
+    pub reply: fn(&[Message], &dyn Fn() -> String) -> Value,
+}
+
+impl Seat {
+    /// The name used in arguments and in the log.
+    pub fn name(&self) -> &'static str {
+        self.format.name()
     }
-
-    /// The compaction that an event asks for; `None` if it asks for none.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Input`] if the event does not have the known form.
-    fn requested(&self, event: &Value, context: &SeatContext<'_>) -> Result<Option<(SeatAsk, Conversation)>>;
-
-    /// The reply in the agent's own form, made of the compacted `messages`, or of the same as one text.
-    fn reply(&self, messages: &[Message], text: &dyn Fn() -> String) -> Value;
 }
 
 /// What a seat may query.

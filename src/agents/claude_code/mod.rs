@@ -44,7 +44,7 @@ impl Agent for ClaudeCode {
                 ..AgentHooks::NONE
             },
             registration: Some(&install::REGISTRATION),
-            seat: Some(&seat::ClaudeCodeSeat),
+            seat: Some(&seat::SEAT),
             ..AgentInfo::new(Format::CLAUDE_CODE, "Claude Code")
         };
         &INFO

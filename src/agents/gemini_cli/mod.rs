@@ -50,7 +50,7 @@ impl Agent for GeminiCli {
                 ..AgentHooks::NONE
             },
             registration: Some(&install::REGISTRATION),
-            seat: Some(&seat::GeminiCliSeat),
+            seat: Some(&seat::SEAT),
             ..AgentInfo::new(Format::GEMINI_CLI, "Gemini CLI")
         };
         &INFO

@@ -7,48 +7,35 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{GeminiCli, own_threshold};
+use crate::agents::hooks;
 use crate::agents::seat::{Conversation, Seat, SeatAsk, SeatContext, SeatSession, SentConversation};
-use crate::agents::{Agent, hooks};
 use compaction::plan::Cause;
 use history::error::Result;
 use history::{History, Kind, Message, Role};
 use sessions::Format;
 
 /// Called by the hook AfterAgent; replies with one text.
-pub struct GeminiCliSeat;
+pub(super) static SEAT: Seat = Seat {
+    format: Format::GEMINI_CLI,
+    limit: Duration::from_secs(7),
+    // A failed hook must still print a valid reply.
+    answers_failure: true,
+    requested,
+    reply: |_, text| reply(&text()),
+};
 
-impl Seat for GeminiCliSeat {
-    fn name(&self) -> &'static str {
-        GeminiCli.name()
-    }
-
-    fn limit(&self) -> Duration {
-        Duration::from_secs(7)
-    }
-
-    /// A failed hook must still print a valid reply.
-    fn answers_failure(&self) -> bool {
-        true
-    }
-
-    fn requested(&self, event: &Value, context: &SeatContext<'_>) -> Result<Option<(SeatAsk, Conversation)>> {
-        let path = PathBuf::from(event["transcript_path"].as_str().unwrap_or_default());
-        let found = hooks::reported(&GeminiCli, &path);
-        let model = found.as_ref().and_then(|it| it.model.as_deref());
-        let threshold = threshold(model.and_then(context.window), own_threshold(context.setting));
-        let Some((cause, focus)) = cause_and_focus(event, found.as_ref().map(|it| it.tokens), threshold)
-        else {
-            return Ok(None);
-        };
-        let mut sent = SeatSession::from_file(&path, Format::GEMINI_CLI)?;
-        sent.session.history = conversation(sent.session.history);
-        let sent = SentConversation { conversation: sent, transcript: None, archive_both: false };
-        Ok(Some((SeatAsk { cause, focus, ..SeatAsk::of(event) }, Conversation::Sent(Box::new(sent)))))
-    }
-
-    fn reply(&self, _messages: &[Message], text: &dyn Fn() -> String) -> Value {
-        reply(&text())
-    }
+fn requested(event: &Value, context: &SeatContext<'_>) -> Result<Option<(SeatAsk, Conversation)>> {
+    let path = PathBuf::from(event["transcript_path"].as_str().unwrap_or_default());
+    let found = hooks::reported(&GeminiCli, &path);
+    let model = found.as_ref().and_then(|it| it.model.as_deref());
+    let threshold = threshold(model.and_then(context.window), own_threshold(context.setting));
+    let Some((cause, focus)) = cause_and_focus(event, found.as_ref().map(|it| it.tokens), threshold) else {
+        return Ok(None);
+    };
+    let mut sent = SeatSession::from_file(&path, Format::GEMINI_CLI)?;
+    sent.session.history = conversation(sent.session.history);
+    let sent = SentConversation { conversation: sent, transcript: None, archive_both: false };
+    Ok(Some((SeatAsk { cause, focus, ..SeatAsk::of(event) }, Conversation::Sent(Box::new(sent)))))
 }
 
 /// Prefix of the prompt that our command `/epitome:compact` sends.

@@ -35,7 +35,7 @@ impl Agent for OpenCode {
                 ..AgentHooks::NONE
             },
             registration: Some(&install::REGISTRATION),
-            seat: Some(&seat::OpenCodeSeat),
+            seat: Some(&seat::SEAT),
             ..AgentInfo::new(Format::OPENCODE, "OpenCode")
         };
         &INFO

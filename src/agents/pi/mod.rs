@@ -11,7 +11,6 @@ use super::seat::{Conversation, Seat, SeatAsk, SeatContext, SeatSession, SentCon
 use super::{
     Agent, AgentInfo, Env, FoundSession, SessionFile, files, first_words, is_wanted, objects, spellings,
 };
-use history::Message;
 use history::error::Result;
 use sessions::Format;
 
@@ -21,7 +20,7 @@ impl Agent for Pi {
     fn info(&self) -> &'static AgentInfo {
         static INFO: AgentInfo = AgentInfo {
             registration: Some(&REGISTRATION),
-            seat: Some(&PiSeat),
+            seat: Some(&SEAT),
             ..AgentInfo::new(Format::PI, "pi")
         };
         &INFO
@@ -101,33 +100,21 @@ static REGISTRATION: Registration = Registration {
     note: |_| None,
 };
 
-struct PiSeat;
+static SEAT: Seat = Seat {
+    format: Format::PI,
+    limit: Duration::from_secs(8),
+    answers_failure: false,
+    requested,
+    reply: |_, text| json!({ "summary": text() }),
+};
 
-impl Seat for PiSeat {
-    fn name(&self) -> &'static str {
-        Pi.name()
-    }
-
-    fn limit(&self) -> Duration {
-        Duration::from_secs(8)
-    }
-
-    fn requested(
-        &self,
-        event: &Value,
-        _context: &SeatContext<'_>,
-    ) -> Result<Option<(SeatAsk, Conversation)>> {
-        let conversation =
-            SeatSession::from_bytes(event["session"].as_str().unwrap_or_default().as_bytes(), Format::PI)?;
-        let file = event["file"].as_str().map(Path::new);
-        let transcript = file.and_then(|it| SeatSession::from_file(it, Format::PI).ok());
-        let sent = SentConversation { conversation, transcript, archive_both: false };
-        Ok(Some((SeatAsk::of(event), Conversation::Sent(Box::new(sent)))))
-    }
-
-    fn reply(&self, _messages: &[Message], text: &dyn Fn() -> String) -> Value {
-        json!({ "summary": text() })
-    }
+fn requested(event: &Value, _: &SeatContext<'_>) -> Result<Option<(SeatAsk, Conversation)>> {
+    let conversation =
+        SeatSession::from_bytes(event["session"].as_str().unwrap_or_default().as_bytes(), Format::PI)?;
+    let file = event["file"].as_str().map(Path::new);
+    let transcript = file.and_then(|it| SeatSession::from_file(it, Format::PI).ok());
+    let sent = SentConversation { conversation, transcript, archive_both: false };
+    Ok(Some((SeatAsk::of(event), Conversation::Sent(Box::new(sent)))))
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ pub struct SeatAnswer {
 /// # Errors
 ///
 /// As for [`seat`](crate::engine::seat), or an event in another form than the agent is known to send.
-pub fn seat_event(engine: &Engine, client: &dyn Seat, event: &Value) -> Result<Option<SeatAnswer>> {
+pub fn seat_event(engine: &Engine, client: &Seat, event: &Value) -> Result<Option<SeatAnswer>> {
     let config = &engine.config;
     let context = SeatContext {
         env: &config.agents,
@@ -32,7 +32,7 @@ pub fn seat_event(engine: &Engine, client: &dyn Seat, event: &Value) -> Result<O
         window: &|model| config.window(model),
         caller: &|| caller::recorded(engine, client.name()),
     };
-    let Some((ask, conversation)) = client.requested(event, &context)? else { return Ok(None) };
+    let Some((ask, conversation)) = (client.requested)(event, &context)? else { return Ok(None) };
     let (opened, original) = match conversation {
         Conversation::Session(format, id) => {
             (open::open(engine, &SessionRef::Named(id), Some(format), Some(format.name()))?, None)
@@ -49,7 +49,7 @@ pub fn seat_event(engine: &Engine, client: &dyn Seat, event: &Value) -> Result<O
     let session =
         original.as_ref().unwrap_or(&opened).session.history.meta.session.as_deref().map(str::to_owned);
     let seated = seat::seat(engine, opened, original.as_ref(), &ask)?;
-    let reply = client.reply(seated.history.messages(), &|| seated.one_text(Prompts::Dropped));
+    let reply = (client.reply)(seated.history.messages(), &|| seated.one_text(Prompts::Dropped));
     let tokens = (seated.tokens_before, seated.tokens_after);
     Ok(Some(SeatAnswer { reply, session, tokens, handle: seated.handle }))
 }

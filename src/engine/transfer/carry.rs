@@ -2,10 +2,10 @@
 
 use crate::agents::AgentRef;
 use crate::agents::shell;
-use crate::engine::write_back::Installed;
+use crate::engine::write_back::{Installed, agent_of};
 use crate::engine::{Engine, Opened, compact::memories};
 use history::error::{Error, ErrorKind, Result};
-use history::{History, Message, Role, Text};
+use history::{History, Message, Role};
 use sessions;
 use tokens::Estimator;
 
@@ -89,17 +89,11 @@ pub fn hand_off(
     brief: &str,
     agent: Option<AgentRef>,
 ) -> Result<crate::answers::HandoffAnswer> {
-    let agent = match agent {
-        Some(agent) => agent,
-        None => crate::engine::write_back::agent_of(opened.session.format)?,
-    };
-    let message = Message::text(Role::User, history::Kind::Said, Text::new(brief));
-    let answer = Message::text(
-        Role::Assistant,
-        history::Kind::Said,
-        Text::new("Understood. I will go on from there."),
-    );
-    let after = History::new(vec![message, answer], opened.session.history.meta.clone());
+    let agent = agent.map_or_else(|| agent_of(opened.session.format), Ok)?;
+    let said = |role, text: &str| Message::text(role, history::Kind::Said, text);
+    let messages =
+        vec![said(Role::User, brief), said(Role::Assistant, "Understood. I will go on from there.")];
+    let after = History::new(messages, opened.session.history.meta.clone());
     let (it, warnings) = carry(engine, opened, &after, agent)?;
     Ok(crate::answers::HandoffAnswer {
         brief: brief.to_owned(),

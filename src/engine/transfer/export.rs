@@ -36,11 +36,10 @@ pub fn export(engine: &Engine, opened: &Opened, path: &Path) -> Result<ExportAns
     let file = agent.session_file_name(&opened.session, &file.unwrap_or_else(|| format!("{id}.json")));
     let directory = opened.directory().map(|it| it.display().to_string());
     let home = engine.config.agents.home.display().to_string();
-    let (agent_name, session) = (agent.name().to_owned(), id.to_owned());
     let mut manifest = Manifest {
         version: VERSION,
-        agent: agent_name,
-        session,
+        agent: agent.name().to_owned(),
+        session: id.to_owned(),
         file,
         directory,
         home,
