@@ -81,17 +81,12 @@ impl From<Rejection> for Ended {
 /// Errors of the store and of files, or a place that cannot be written. A compaction that is refused is a
 /// [`CompactOutcome::Rejected`], not an error.
 pub fn compact(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<Compacted> {
-    compact_with_reply(engine, opened, &request::with_agent_settings(engine, ask), None)
+    compact_with(engine, opened, &request::with_agent_settings(engine, ask), None)
 }
 
 /// As [`compact`], for an `ask` that has been through `with_agent_settings`. With `reply`, plans for the messages that
 /// the summary was asked for.
-fn compact_with_reply(
-    engine: &Engine,
-    opened: &Opened,
-    ask: &Ask,
-    reply: Option<&HostReply>,
-) -> Result<Compacted> {
+fn compact_with(engine: &Engine, opened: &Opened, ask: &Ask, reply: Option<&HostReply>) -> Result<Compacted> {
     #[cfg(feature = "otel")]
     let started = std::time::Instant::now();
     let begun = OnceCell::new();
@@ -192,7 +187,7 @@ fn outcome(job: &mut CompactJob<'_>, plan: Plan) -> Result<CompactOutcome, Ended
         return Err(Rejection::CoolingDown(why).into());
     }
     let facts = HistoryFacts::default();
-    let written = obtain_summary(job, &plan, &facts)?;
+    let written = get_summary(job, &plan, &facts)?;
     let handle = archive::session_handle(engine, opened)?;
     let request =
         AttemptRequest { engine, measured, ask, handle: &handle, facts: &facts, written: written.as_deref() };
@@ -254,11 +249,7 @@ fn next_cost(job: &CompactJob<'_>, attempt: &Attempt) -> NextCost {
 }
 
 /// The summary that a model or the user wrote, if any. Sends the `Started` event.
-fn obtain_summary(
-    job: &mut CompactJob<'_>,
-    plan: &Plan,
-    facts: &HistoryFacts,
-) -> Result<Option<String>, Ended> {
+fn get_summary(job: &mut CompactJob<'_>, plan: &Plan, facts: &HistoryFacts) -> Result<Option<String>, Ended> {
     let CompactJob { engine, ask, measured, .. } = *job;
     let writer = &ask.writer;
     // A job starts before a provider is paid, but with a host-run summary only once its answer is here, since

@@ -26,7 +26,7 @@ pub struct ImportTo {
 }
 
 /// A session that is about to be put where its agent finds it.
-struct IncomingSession<'a> {
+struct Incoming<'a> {
     agent: AgentRef,
     id: String,
     file: String,
@@ -79,7 +79,7 @@ pub fn import(engine: &Engine, path: &Path, to: &ImportTo) -> Result<ImportAnswe
     let agent = movable(Format::named(&manifest.agent)?)?;
     let body = |number| Box::new(unpacked.body(number)) as Box<dyn Source + Send + '_>;
     let bodies = || manifest.bodies.iter().zip((0..).map(body));
-    let incoming = IncomingSession {
+    let incoming = Incoming {
         agent,
         id: manifest.session.clone(),
         file: manifest.file.clone(),
@@ -94,7 +94,7 @@ pub fn import(engine: &Engine, path: &Path, to: &ImportTo) -> Result<ImportAnswe
 }
 
 /// A session file that was not exported, of any agent that sessions can be moved to.
-fn loose(opened: Opened, path: &Path) -> Result<IncomingSession<'static>> {
+fn loose(opened: Opened, path: &Path) -> Result<Incoming<'static>> {
     let agent = movable(opened.session.format)?;
     let id = opened.session.history.meta.session.as_deref().map(str::to_owned).ok_or_else(|| {
         let what = "importing: expected a session with an id, found none in it";
@@ -103,7 +103,7 @@ fn loose(opened: Opened, path: &Path) -> Result<IncomingSession<'static>> {
     let name = path.file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default();
     let file = agent.session_file_name(&opened.session, &name);
     let beside = companion_files(agent, &opened)?;
-    Ok(IncomingSession {
+    Ok(Incoming {
         agent,
         id,
         file,
@@ -116,7 +116,7 @@ fn loose(opened: Opened, path: &Path) -> Result<IncomingSession<'static>> {
     })
 }
 
-fn put(engine: &Engine, incoming: &IncomingSession<'_>, to: &ImportTo) -> Result<ImportAnswer> {
+fn put(engine: &Engine, incoming: &Incoming<'_>, to: &ImportTo) -> Result<ImportAnswer> {
     let cwd = target(engine, incoming, to)?;
     let directory = cwd.display().to_string();
     let directories = directories(engine, incoming, &cwd)?;
@@ -143,7 +143,7 @@ fn put(engine: &Engine, incoming: &IncomingSession<'_>, to: &ImportTo) -> Result
 }
 
 /// Puts the session's files where its own agent finds them.
-fn as_it_is(engine: &Engine, incoming: &IncomingSession<'_>, to: &Destination) -> Result<Imported> {
+fn as_it_is(engine: &Engine, incoming: &Incoming<'_>, to: &Destination) -> Result<Imported> {
     let Destination { cwd, scope, directories } = to;
     // Checks that may refuse come first, before anything is archived.
     let places = places(engine, incoming, cwd)?;
@@ -171,12 +171,7 @@ fn as_it_is(engine: &Engine, incoming: &IncomingSession<'_>, to: &Destination) -
 }
 
 /// Imports it as a session of another agent.
-fn carried(
-    engine: &Engine,
-    incoming: &IncomingSession<'_>,
-    agent: AgentRef,
-    to: &Destination,
-) -> Result<Imported> {
+fn carried(engine: &Engine, incoming: &Incoming<'_>, agent: AgentRef, to: &Destination) -> Result<Imported> {
     let mut moved = moved(&*incoming.source, &to.directories);
     let mut bytes = Vec::new();
     moved.read_to_end(&mut bytes).map_err(store::unwrapped)?;
@@ -204,7 +199,7 @@ fn moved<'a>(source: &'a (dyn Source + Send), directories: &'a Directories) -> M
 }
 
 /// The directory in which the session continues.
-fn target(engine: &Engine, incoming: &IncomingSession<'_>, to: &ImportTo) -> Result<PathBuf> {
+fn target(engine: &Engine, incoming: &Incoming<'_>, to: &ImportTo) -> Result<PathBuf> {
     match &incoming.directory {
         _ if to.here => Ok(crate::files::canonical(&engine.config.agents.cwd)),
         Some(directory) if Path::new(directory).is_dir() => Ok(PathBuf::from(directory)),
@@ -222,7 +217,7 @@ fn target(engine: &Engine, incoming: &IncomingSession<'_>, to: &ImportTo) -> Res
 }
 
 /// The directories that its records may name, each with its replacement here.
-fn directories(engine: &Engine, incoming: &IncomingSession<'_>, cwd: &Path) -> Result<Directories> {
+fn directories(engine: &Engine, incoming: &Incoming<'_>, cwd: &Path) -> Result<Directories> {
     let mut pairs = Vec::new();
     if let Some(old) = &incoming.directory {
         pairs.push((old.clone(), cwd.display().to_string()));
@@ -239,7 +234,7 @@ fn directories(engine: &Engine, incoming: &IncomingSession<'_>, cwd: &Path) -> R
 
 /// The paths for the session and its sub-agents' sessions. Fails if a session with one of these ids exists
 /// elsewhere.
-fn places(engine: &Engine, incoming: &IncomingSession<'_>, cwd: &Path) -> Result<Places> {
+fn places(engine: &Engine, incoming: &Incoming<'_>, cwd: &Path) -> Result<Places> {
     let env = &engine.config.agents;
     let plain = |it: &str| {
         let mut parts = Path::new(it).components();
@@ -280,7 +275,7 @@ fn places(engine: &Engine, incoming: &IncomingSession<'_>, cwd: &Path) -> Result
 /// The session's files, each with its destination. Its own comes last: once that is written, the import is
 /// complete.
 fn files<'a>(
-    incoming: &'a IncomingSession<'_>,
+    incoming: &'a Incoming<'_>,
     places: &'a Places,
 ) -> impl Iterator<Item = (PathBuf, &'a (dyn Source + Send))> {
     let folder = places.path.parent().unwrap_or(&places.path);
@@ -290,7 +285,7 @@ fn files<'a>(
 }
 
 /// Fails if a different file exists at one of the destinations.
-fn refuse_others(incoming: &IncomingSession<'_>, places: &Places, directories: &Directories) -> Result<()> {
+fn refuse_others(incoming: &Incoming<'_>, places: &Places, directories: &Directories) -> Result<()> {
     for (path, source) in files(incoming, places) {
         if crate::files::has_other_content(&path, &mut moved(source, directories))? {
             let what = "expected no file of that name, found another one; nothing was imported";
@@ -302,7 +297,7 @@ fn refuse_others(incoming: &IncomingSession<'_>, places: &Places, directories: &
 
 /// Stores the exported originals and compactions in the archive of this directory. Returns the number of
 /// originals.
-fn archive(engine: &Engine, scope: &Scope, incoming: &IncomingSession<'_>, places: &Places) -> Result<usize> {
+fn archive(engine: &Engine, scope: &Scope, incoming: &Incoming<'_>, places: &Places) -> Result<usize> {
     let Some(unpacked) = incoming.unpacked else { return Ok(0) };
     let mut count = 0;
     for it in &unpacked.manifest.compactions {

@@ -128,20 +128,14 @@ fn rebased(before: &History, now: &History, after: &History) -> Result<(History,
     Ok((History::new(messages, now.meta.clone()), added.len()))
 }
 
-fn put(
-    place: &Location,
-    target: &Path,
-    placement: Placement,
-    current: &Opened,
-    written: &Written,
-) -> Result<()> {
-    let old = &*current.source;
+fn put(place: &Location, path: &Path, placement: Placement, old: &Opened, new: &Written) -> Result<()> {
+    let source = &*old.source;
     match (placement, place) {
-        (_, Location::Rows(database, ..)) => database.change(target, &old.whole()?, &written.bytes(old)?),
-        (Placement::InPlace, _) => crate::files::overwrite(target, &edits(written, current)?),
-        (Placement::NewFile, _) => crate::files::create(target, &written.bytes(old)?, place.path()),
+        (_, Location::Rows(database, ..)) => database.change(path, &source.whole()?, &new.bytes(source)?),
+        (Placement::InPlace, _) => crate::files::overwrite(path, &edits(new, old)?),
+        (Placement::NewFile, _) => crate::files::create(path, &new.bytes(source)?, place.path()),
         (Placement::Replace | Placement::Database, _) => {
-            crate::files::replace_from(target, old.len(), &mut Reading::of(&written.over(old)))
+            crate::files::replace_from(path, source.len(), &mut Reading::of(&new.over(source)))
         }
     }
 }
