@@ -258,8 +258,7 @@ mod tests {
         drop(connection);
         let error = open(Some(&place)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Store);
-        let expected =
-            format!("database of a newer version {}; this is {VERSION}; upgrade epitome", VERSION + 7);
+        let expected = format!("version {VERSION} or older, found version {}; upgrade", VERSION + 7);
         assert!(error.to_string().contains(&expected), "{error}");
     }
 

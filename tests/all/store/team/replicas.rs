@@ -31,8 +31,8 @@ fn two_servers_compact_one_session_at_once() {
     let stores = [open(&place).unwrap(), open(&place).unwrap()];
     let whole = super::super::chunks::noise(1, 3 << 20);
     let outputs: Vec<Vec<u8>> = (2..8).map(|it| super::super::chunks::noise(it, 20_000)).collect();
-    let original = |what, bytes: &'static [u8]| Original {
-        what,
+    let original = |kind, bytes: &'static [u8]| Original {
+        kind,
         body: Body::Bytes(bytes),
         message: Some(1),
         call_id: None,
