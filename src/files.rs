@@ -239,16 +239,8 @@ pub fn has_other_content(path: &Path, content: &mut dyn Read) -> Result<bool> {
 /// are copied to the new file.
 ///
 /// # Errors
-/// [`ErrorKind::Changed`] if the file has another length; it is not changed then.
-pub fn replace(path: &Path, len: u64, bytes: &[u8]) -> Result<()> {
-    replace_from(path, len, &mut &*bytes)
-}
-
-/// As [`replace`], with bytes from a reader.
-///
-/// # Errors
-/// As [`replace`], and errors of the reader.
-pub fn replace_from(path: &Path, len: u64, content: &mut dyn Read) -> Result<()> {
+/// [`ErrorKind::Changed`] if the file has another length; it is not changed then. Errors of the reader.
+pub fn replace(path: &Path, len: u64, content: &mut dyn Read) -> Result<()> {
     let fail = |what: &str, error: io::Error| Error::new(ErrorKind::Io, what).at_path(path).because(error);
     let old =
         fs::File::open(path).map_err(|it| fail("opening a file to replace it; nothing was changed", it))?;

@@ -31,7 +31,7 @@ pub mod settings;
 pub use codex::gateway;
 pub use find::{FoundSession, TypedPrompt, current, find, find_beginning, list, sub_agents, typed};
 
-use history::error::{Error, Result};
+use history::error::{Error, ErrorKind, Hint, Result};
 use sessions::{Format, MemorySource, Session};
 
 use find::scan::{HEAD, SessionFile, files, first_words, is_wanted, objects, spellings};
@@ -173,7 +173,8 @@ pub trait Agent: Sync {
     /// # Errors
     /// [`Refused`](history::error::ErrorKind::Refused) if we only read its sessions.
     fn write_method(&self, _operation: Operation, _live: bool, _export: bool) -> Result<WriteMethod> {
-        Err(write_back::read_only_error(self.info().title))
+        let what = format!("applying: {} sessions are read-only", self.info().title);
+        Err(Error::new(ErrorKind::Refused, what).hint(Hint::WriteCopy))
     }
 
     /// The path at which it will find a new session. `None`: it can import a session from any file.

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use super::{AgentRef, Env};
 use crate::answers::TakesEffect;
-use history::error::{Error, ErrorKind, Hint};
 use sessions::Mode;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,12 +49,6 @@ pub fn on_next_request(mode: Mode, placement: Placement) -> WriteMethod {
 /// For an agent that reads its file only on resuming: changes to a running session's file would be lost.
 pub fn replace_when_idle(live: bool) -> WriteMethod {
     if live { on_resume(Mode::New, Placement::NewFile) } else { on_resume(Mode::Append, Placement::Replace) }
-}
-
-/// The error for an agent whose sessions we never write.
-pub fn read_only_error(title: &str) -> Error {
-    let what = format!("applying: {title} sessions are read-only");
-    Error::new(ErrorKind::Refused, what).hint(Hint::WriteCopy)
 }
 
 /// `version`, if its major version is above `known`.

@@ -133,7 +133,7 @@ fn put_mended(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -
     };
     engine.store.finish(scope, &compaction, &applied)?;
     match place {
-        Location::File(path) => crate::files::replace_from(path, source.len(), &mut Reading::of(&mended))?,
+        Location::File(path) => crate::files::replace(path, source.len(), &mut Reading::of(&mended))?,
         Location::Rows(database, path, _) => {
             database.change(path, &source.whole()?, &mended.whole()?)?;
         }
@@ -198,7 +198,7 @@ pub(crate) fn undo_repair(
             let last = last.transpose().map_err(crate::store::unwrapped)?;
             let between: &[u8] = if since.is_empty() || last == Some(b'\n') { b"" } else { b"\n" };
             let mut all = engine.store.reader(scope, original)?.chain(between).chain(&*since);
-            crate::files::replace_from(&path, now.len(), &mut all)?;
+            crate::files::replace(&path, now.len(), &mut all)?;
             Ok(done(RestoreStatus::Restored, since.iter().filter(|it| **it == b'\n').count()))
         }
         Location::Rows(database, path, id) => {

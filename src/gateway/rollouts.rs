@@ -34,7 +34,7 @@ pub fn open(env: &Env, session: &FoundSession, folder: &Path, owner: &str) -> Re
         .map_err(|_| Error::new(ErrorKind::Input, "expected UTF-8, found other bytes").at_path(path))?;
     let (new, count) = opened(text, &|it| key.open_capsule(owner, it)).map_err(|it| it.at_path(path))?;
     if count > 0 {
-        crate::files::replace(path, bytes.len() as u64, new.as_bytes())?;
+        crate::files::replace(path, bytes.len() as u64, &mut new.as_bytes())?;
     }
     Ok(count)
 }

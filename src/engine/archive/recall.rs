@@ -234,11 +234,6 @@ fn search_passages(
         let is = |kind| it.kinds.contains(&kind);
         class_of_message(is(PassageKind::User), is(PassageKind::Decision), words.asks_for_decision())
     };
-    let found = |rank: Rank, it: FoundPassage| {
-        let number = u64::from(it.entry.message.unwrap_or_default());
-        let range = Some(Range::Messages { from: number, to: number }.to_string());
-        (rank, Hit { snippet: words.snippet(&it.text), entry: it.entry, score: 0.0, range })
-    };
     let mut matches = search(Terms::All)?;
     let all_words = !matches.is_empty();
     if all_words {
@@ -250,12 +245,16 @@ fn search_passages(
     }
     let mut out = Vec::new();
     for it in &matches {
-        let Some(passage) = engine.store.passage(&engine.config.owner, it.id)? else { continue };
-        let missing = words.count() - words.found_in(&passage.text);
+        let Some(FoundPassage { entry, text }) = engine.store.passage(&engine.config.owner, it.id)? else {
+            continue;
+        };
         // After `Terms::All` trust the index, which folds accents; `found_in` does not.
-        let missing = if all_words { 0 } else { missing };
+        let missing = if all_words { 0 } else { words.count() - words.found_in(&text) };
         if missing == 0 || missing * 2 < words.count() {
-            out.push(found(Rank { missing, class: class(it) }, passage));
+            let number = u64::from(entry.message.unwrap_or_default());
+            let range = Some(Range::Messages { from: number, to: number }.to_string());
+            let hit = Hit { snippet: words.snippet(&text), entry, score: 0.0, range };
+            out.push((Rank { missing, class: class(it) }, hit));
         }
     }
     out.sort_by_key(|it| it.0);

@@ -213,13 +213,10 @@ pub(crate) fn summary(
 
 /// The stored summary that a plan uses instead of a new one.
 fn used_snapshot(plan: &Plan) -> Option<String> {
-    let snapshot = plan.layout.iter().find_map(|it| match it {
-        Segment::Made(message) if message.kind == history::Kind::Summary && plan.need.is_none() => {
-            Some(message)
-        }
-        Segment::Made(_) | Segment::Old(_) | Segment::Summary { .. } => None,
-    });
-    snapshot.map(Message::plain)
+    let is_summary = |it: &&Message| it.kind == history::Kind::Summary && plan.need.is_none();
+    let mut made =
+        plan.layout.iter().filter_map(|it| if let Segment::Made(it) = it { Some(it) } else { None });
+    made.find(is_summary).map(Message::plain)
 }
 
 /// The summary's first line: the sizes, what was kept, how to restore the original. `tail_mark`: identifies the

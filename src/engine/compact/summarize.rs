@@ -247,18 +247,15 @@ fn ask_provider(
             // answered.
             let failed =
                 !matches!(why, GaveUp::Bound(_)) || (dialogue.requests > 0 && dialogue.model.is_none());
-            let noted = if failed { note_failure(engine, endpoint) } else { Ok(()) };
+            let more = |old| one_more(old, engine.now);
+            let count = || engine.store.update_mark(&engine.shared(), &failures_mark(endpoint), &more);
+            let noted = if failed { count() } else { Ok(()) };
             let mut draft = SummaryDraft::offline(offline_instead(&why.sentence(Some(endpoint))));
             draft.notes.extend(sent_note(endpoint, &dialogue));
             draft.notes.extend(uncounted.into_iter().chain(noted.err().map(not_recorded)));
             Ok(draft)
         }
     }
-}
-
-/// Counts one more consecutive failure of a provider.
-fn note_failure(engine: &Engine, endpoint: &Endpoint) -> Result<()> {
-    engine.store.update_mark(&engine.shared(), &failures_mark(endpoint), &|old| one_more(old, engine.now))
 }
 
 /// The caller's watch, which also reports each retry to the listener.

@@ -3,8 +3,7 @@
 use std::time::Instant;
 
 use crate::answers::{CompareAnswer, CompareRow};
-use crate::engine::{Ask, Engine, Opened, To, compact, input::measured, input::request, session_info};
-use compaction::plan;
+use crate::engine::{Ask, Engine, Opened, To, compact, due, input::request, session_info};
 use compaction::profile::Profile;
 use history::error::Result;
 
@@ -36,15 +35,8 @@ pub fn compare(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<CompareAns
 fn row(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<CompareRow> {
     let mut when_due = ask.clone();
     when_due.options.auto = true;
-    let with_settings = request::with_agent_settings(engine, &when_due);
-    let measured = measured::measure(engine, &opened.session, ask);
-    let verdict = plan::verdict(
-        measured.history,
-        measured.filled(),
-        &with_settings.profile,
-        &measured.limits,
-        &request::moment(engine, measured.history, ask),
-    );
+    let profile = request::with_agent_settings(engine, &when_due).profile;
+    let verdict = due(engine, opened, &Ask { profile, ..ask.clone() });
     let begun = Instant::now();
     let answer = compact::compact(engine, opened, ask)?.answer();
     let milliseconds = begun.elapsed().as_millis() as u64;
@@ -53,7 +45,7 @@ fn row(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<CompareRow> {
         profile: ask.profile.name.clone(),
         due: verdict.due,
         at: verdict.at,
-        due_reason: engine.hinted(verdict.reason, verdict.hint),
+        due_reason: verdict.reason,
         status: answer.status,
         native_status: answer.native_status,
         reason_code: answer.reason_code,

@@ -38,31 +38,20 @@ const ARMED: &str = "armed";
 ///
 /// An event without what it needs, or a store that cannot be written.
 pub fn hook(engine: &Engine, event: &HookEvent) -> Result<String> {
-    let scope = hook_scope(engine, event);
+    let cwd = event.cwd.as_ref().unwrap_or(&engine.config.agents.cwd);
+    let scope = engine.scope_of(crate::files::canonical(cwd).display().to_string());
+    let no_text = |()| String::new();
     match event.moment {
-        HookMoment::Start => {
-            caller::record(engine, &scope, event)?;
-            Ok(String::new())
-        }
+        HookMoment::Start => caller::record(engine, &scope, event).map(no_text),
         HookMoment::StartCompacted => {
             caller::record(engine, &scope, event)?;
-            if compacted_by_us(engine, event, &scope)? {
-                Ok(String::new())
-            } else {
-                after_compaction(engine, event, &scope)
-            }
+            let done = compacted_by_us(engine, event, &scope)?;
+            if done { Ok(String::new()) } else { after_compaction(engine, event, &scope) }
         }
         HookMoment::BeforeCompaction => before_compaction(engine, event, &scope),
-        HookMoment::BeforeCheck => {
-            keep_original(engine, &hook_session(engine, event)?, &scope)?;
-            Ok(String::new())
-        }
-        HookMoment::AfterCompaction => {
-            if !compacted_by_us(engine, event, &scope)? {
-                note_compaction(engine, event, &scope)?;
-            }
-            Ok(String::new())
-        }
+        HookMoment::BeforeCheck => keep_original(engine, &hook_session(engine, event)?, &scope).map(no_text),
+        HookMoment::AfterCompaction if compacted_by_us(engine, event, &scope)? => Ok(String::new()),
+        HookMoment::AfterCompaction => note_compaction(engine, event, &scope).map(no_text),
         HookMoment::Turn => turn(engine, event, &scope),
         HookMoment::End | HookMoment::Other => Ok(String::new()),
     }
@@ -76,11 +65,6 @@ fn compacted_by_us(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<
             && engine.now.saturating_sub(it.at) < HOOKS_AFTER_SEAT_MS
     };
     Ok(mark.as_ref().is_some_and(ours))
-}
-
-fn hook_scope(engine: &Engine, event: &HookEvent) -> Scope {
-    let cwd = event.cwd.as_ref().unwrap_or(&engine.config.agents.cwd);
-    engine.scope_of(crate::files::canonical(cwd).display().to_string())
 }
 
 fn hook_session(engine: &Engine, event: &HookEvent) -> Result<Opened> {

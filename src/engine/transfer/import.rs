@@ -147,7 +147,12 @@ fn as_it_is(engine: &Engine, incoming: &Incoming<'_>, to: &Destination) -> Resul
     let Destination { cwd, scope, directories } = to;
     // Checks that may refuse come first, before anything is archived.
     let places = places(engine, incoming, cwd)?;
-    refuse_others(incoming, &places, directories)?;
+    for (path, source) in files(incoming, &places) {
+        if crate::files::has_other_content(&path, &mut moved(source, directories))? {
+            let what = "expected no file of that name, found another one; nothing was imported";
+            return Err(Error::new(ErrorKind::Refused, what).at_path(&path));
+        }
+    }
     let originals = archive(engine, scope, incoming, &places)?;
     let (mut directories_changed, mut mentions) = (0, 0);
     for (path, source) in files(incoming, &places) {
@@ -282,17 +287,6 @@ fn files<'a>(
     let beside = incoming.beside.iter().map(move |(name, source)| (folder.join(name), &**source as _));
     let sub_agents = places.sub_agents.iter().cloned().zip(incoming.sub_agents.iter().map(|it| &*it.1 as _));
     beside.chain(sub_agents).chain([(places.path.clone(), &*incoming.source as _)])
-}
-
-/// Fails if a different file exists at one of the destinations.
-fn refuse_others(incoming: &Incoming<'_>, places: &Places, directories: &Directories) -> Result<()> {
-    for (path, source) in files(incoming, places) {
-        if crate::files::has_other_content(&path, &mut moved(source, directories))? {
-            let what = "expected no file of that name, found another one; nothing was imported";
-            return Err(Error::new(ErrorKind::Refused, what).at_path(&path));
-        }
-    }
-    Ok(())
 }
 
 /// Stores the exported originals and compactions in the archive of this directory. Returns the number of

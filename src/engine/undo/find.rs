@@ -35,7 +35,8 @@ fn last(engine: &Engine, wanted: impl Fn(&Compaction) -> bool) -> Result<(Scope,
         if !wanted(it) {
             return false;
         }
-        let of_sub_agent = is_sub_agent(engine, &it.session.id);
+        let found = agents::find(&engine.config.agents, &it.session.id);
+        let of_sub_agent = !found.is_empty() && found.iter().all(|it| it.parent.is_some());
         if of_sub_agent {
             tracing::warn!(
                 "{} is a sub-agent's and was left as it is; name it to undo it",
@@ -59,12 +60,6 @@ fn last(engine: &Engine, wanted: impl Fn(&Compaction) -> bool) -> Result<(Scope,
                     lists them), or go to the session's directory";
         Error::new(ErrorKind::Arguments, what)
     })
-}
-
-/// Whether another session started this one.
-fn is_sub_agent(engine: &Engine, session: &str) -> bool {
-    let found = agents::find(&engine.config.agents, session);
-    !found.is_empty() && found.iter().all(|it| it.parent.is_some())
 }
 
 /// The compaction to undo: named by `last`, its own handle, or the handle of the session that it replaced.

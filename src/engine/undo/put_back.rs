@@ -83,7 +83,7 @@ impl Undo<'_> {
             return Ok(self.done(RestoreStatus::Unchanged, path.display()));
         }
         if !*live && self.mark.grown == 0 && digest.to_string() == self.mark.digest {
-            crate::files::replace_from(path, now.source.len(), &mut Reading::of(&self.source))?;
+            crate::files::replace(path, now.source.len(), &mut Reading::of(&self.source))?;
             return Ok(self.done(RestoreStatus::Restored, path.display()));
         }
         let (after, later) = self.merged_history(&now.session)?;
@@ -125,7 +125,7 @@ impl Undo<'_> {
             }
             _ => {
                 let content = written.over(&*opened.source);
-                crate::files::replace_from(path, opened.source.len(), &mut Reading::of(&content))?;
+                crate::files::replace(path, opened.source.len(), &mut Reading::of(&content))?;
             }
         }
         done.id = written.session.unwrap_or(done.id);

@@ -12,10 +12,11 @@ use crate::engine::Opened;
 use crate::engine::undo::outcome::{Done, changed, original_of};
 use crate::engine::undo::put_back::{Undo, detached};
 use crate::engine::write_back::agent_of;
+use crate::files::Reading;
 use compaction::plan;
 use history::error::Result;
 use history::{History, Message, Role, Text};
-use sessions::{Mode, Source};
+use sessions::Mode;
 
 impl Undo<'_> {
     /// In a database: deletes the compaction's messages; the agent left all others where they were.
@@ -56,7 +57,7 @@ impl Undo<'_> {
         };
         let method = agent.write_method(Operation::Restore, *live, false)?;
         if later.is_empty() && method.placement == Placement::Replace {
-            crate::files::replace(path, now.source.len(), &self.source.whole()?)?;
+            crate::files::replace(path, now.source.len(), &mut Reading::of(&self.source))?;
             return Ok(self.done(RestoreStatus::Restored, path.display()));
         }
         let (source, session) = before.unwrap_or_else(|| (self.source.clone(), self.session.clone()));

@@ -135,7 +135,7 @@ fn put(place: &Location, path: &Path, placement: Placement, old: &Opened, new: &
         (Placement::InPlace, _) => crate::files::overwrite(path, &edits(new, old)?),
         (Placement::NewFile, _) => crate::files::create(path, &new.bytes(source)?, place.path()),
         (Placement::Replace | Placement::Database, _) => {
-            crate::files::replace_from(path, source.len(), &mut Reading::of(&new.over(source)))
+            crate::files::replace(path, source.len(), &mut Reading::of(&new.over(source)))
         }
     }
 }
