@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use epitome::history::secrets::Redactor;
 use epitome::store::{
-    Batch, Body, Original, Query, Scope, SearchExtent, SessionOrigin, Store, StoreAt, What,
+    Batch, Body, ItemKind, Original, Query, Scope, SearchExtent, SessionOrigin, Store, StoreAt,
 };
 
 const PATHS: [&str; 8] = [
@@ -99,7 +99,7 @@ fn fill(store: &Store, number: u64) {
             .iter()
             .zip(0..)
             .map(|((call, text), message)| Original {
-                what: What::Output,
+                kind: ItemKind::Output,
                 body: Body::Bytes(text.as_bytes()),
                 message: Some(message),
                 call_id: Some(call),

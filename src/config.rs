@@ -166,7 +166,7 @@ impl Config {
 
     /// The current project: its directory with symbolic links resolved, as agents record it.
     pub fn project(&self) -> String {
-        crate::files::real(&self.agents.cwd).display().to_string()
+        crate::files::canonical(&self.agents.cwd).display().to_string()
     }
 
     /// The value of an agent's setting: `env:NAME`, or `AGENT:path.in.its.file`.

@@ -146,7 +146,7 @@ pub fn text_below(folder: &Path, path: &str) -> Option<String> {
 }
 
 /// A path with symbolic links resolved; unchanged if it does not exist.
-pub fn real(path: &Path) -> PathBuf {
+pub fn canonical(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
@@ -173,8 +173,8 @@ pub fn install_from(path: &Path, content: &mut dyn Read) -> Result<u64> {
             }
         });
     }
-    let (beside, len) = beside(path, content, path)?;
-    renamed(&beside, path)?;
+    let (temporary, len) = write_temporary(path, content, path)?;
+    rename_over(&temporary, path)?;
     Ok(len)
 }
 
@@ -189,26 +189,28 @@ pub fn create(path: &Path, bytes: &[u8], like: &Path) -> Result<()> {
 
 /// As [`create`], with bytes from a reader; returns their number.
 pub fn create_from(path: &Path, content: &mut dyn Read, like: &Path) -> Result<u64> {
-    let (beside, len) = beside(path, content, like)?;
+    let (temporary, len) = write_temporary(path, content, like)?;
     // Unlike a rename, a hard link never replaces a file that was created meanwhile.
-    let placed = match fs::hard_link(&beside, path) {
+    let placed = match fs::hard_link(&temporary, path) {
         Ok(()) => sync_folder(path),
-        Err(_) if fs::symlink_metadata(path).is_ok() => match same(path, &beside) {
-            true => Ok(()),
-            false => {
-                let what = "expected no file of that name, found another one; nothing was written";
-                Err(Error::new(ErrorKind::Refused, what).at_path(path))
+        Err(_) if fs::symlink_metadata(path).is_ok() => {
+            match open(path).map(|mut it| has_other_content(&temporary, &mut it)) {
+                Ok(Ok(false)) => Ok(()),
+                _ => {
+                    let what = "expected no file of that name, found another one; nothing was written";
+                    Err(Error::new(ErrorKind::Refused, what).at_path(path))
+                }
             }
-        },
+        }
         // The file system may not support hard links.
-        Err(_) => return renamed(&beside, path).map(|()| len),
+        Err(_) => return rename_over(&temporary, path).map(|()| len),
     };
-    let _ = fs::remove_file(&beside);
+    let _ = fs::remove_file(&temporary);
     placed.map(|()| len)
 }
 
 /// Whether a file exists that does not contain exactly these bytes.
-pub fn holds_other(path: &Path, content: &mut dyn Read) -> Result<bool> {
+pub fn has_other_content(path: &Path, content: &mut dyn Read) -> Result<bool> {
     let mut there = match open(path) {
         Ok(it) => it,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -233,25 +235,12 @@ pub fn holds_other(path: &Path, content: &mut dyn Read) -> Result<bool> {
     }
 }
 
-/// Whether two files have the same content.
-fn same(one: &Path, other: &Path) -> bool {
-    open(one).is_ok_and(|mut one| holds_other(other, &mut one).is_ok_and(|it| !it))
-}
-
 /// Replaces a file of `len` bytes to which its agent may be appending: bytes appended during the replacement
 /// are copied to the new file.
 ///
 /// # Errors
-/// [`ErrorKind::Changed`] if the file has another length; it is not changed then.
-pub fn replace(path: &Path, len: u64, bytes: &[u8]) -> Result<()> {
-    replace_from(path, len, &mut &*bytes)
-}
-
-/// As [`replace`], with bytes from a reader.
-///
-/// # Errors
-/// As [`replace`], and errors of the reader.
-pub fn replace_from(path: &Path, len: u64, content: &mut dyn Read) -> Result<()> {
+/// [`ErrorKind::Changed`] if the file has another length; it is not changed then. Errors of the reader.
+pub fn replace(path: &Path, len: u64, content: &mut dyn Read) -> Result<()> {
     let fail = |what: &str, error: io::Error| Error::new(ErrorKind::Io, what).at_path(path).because(error);
     let old =
         fs::File::open(path).map_err(|it| fail("opening a file to replace it; nothing was changed", it))?;
@@ -263,12 +252,12 @@ pub fn replace_from(path: &Path, len: u64, content: &mut dyn Read) -> Result<()>
     if now()? != len {
         return Err(changed());
     }
-    let (beside, _) = beside(path, content, path)?;
+    let (temporary, _) = write_temporary(path, content, path)?;
     if now()? != len {
-        let _ = fs::remove_file(&beside);
+        let _ = fs::remove_file(&temporary);
         return Err(changed());
     }
-    renamed(&beside, path)?;
+    rename_over(&temporary, path)?;
     let grown = now()?;
     if grown > len {
         let mut rest = vec![0; usize::try_from(grown - len).unwrap_or(0)];
@@ -302,7 +291,7 @@ pub fn overwrite(path: &Path, edits: &[(u64, Vec<u8>)]) -> Result<()> {
 
 /// Writes and syncs a temporary file beside `path`, with the permissions of `like` if that exists; returns
 /// its path and size.
-fn beside(path: &Path, content: &mut dyn Read, like: &Path) -> Result<(PathBuf, u64)> {
+fn write_temporary(path: &Path, content: &mut dyn Read, like: &Path) -> Result<(PathBuf, u64)> {
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = path.file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default();
     // Other threads, or an earlier process that was killed, may use or have left such names.
@@ -311,10 +300,11 @@ fn beside(path: &Path, content: &mut dyn Read, like: &Path) -> Result<(PathBuf, 
         let number = NUMBER.fetch_add(1, Relaxed);
         folder.join(format!(".{name}.{}.{number}.tmp", std::process::id()))
     };
-    let beside = std::iter::repeat_with(next).find(|it| it.symlink_metadata().is_err()).unwrap_or_default();
+    let temporary =
+        std::iter::repeat_with(next).find(|it| it.symlink_metadata().is_err()).unwrap_or_default();
     let mut write = || -> io::Result<u64> {
-        let mut file =
-            owners(fs::OpenOptions::new().read(true).write(true).create_new(true)).open(&beside)?;
+        let mut file = only_for_owner(fs::OpenOptions::new().read(true).write(true).create_new(true))
+            .open(&temporary)?;
         let len = io::copy(content, &mut file)?;
         if let Ok(old) = fs::metadata(like) {
             file.set_permissions(old.permissions())?;
@@ -323,10 +313,10 @@ fn beside(path: &Path, content: &mut dyn Read, like: &Path) -> Result<(PathBuf, 
         Ok(len)
     };
     match write() {
-        Ok(len) => Ok((beside, len)),
+        Ok(len) => Ok((temporary, len)),
         Err(error) => {
             // The temporary file is useless; failing to remove it changes nothing.
-            let _ = fs::remove_file(&beside);
+            let _ = fs::remove_file(&temporary);
             let error = match error.downcast::<Error>() {
                 Ok(unread) => return Err(unread),
                 Err(error) => error,
@@ -342,9 +332,9 @@ fn beside(path: &Path, content: &mut dyn Read, like: &Path) -> Result<(PathBuf, 
 }
 
 /// Renames over `path` and syncs the folder.
-fn renamed(beside: &Path, path: &Path) -> Result<()> {
-    if let Err(error) = fs::rename(beside, path) {
-        let _ = fs::remove_file(beside);
+fn rename_over(temporary: &Path, path: &Path) -> Result<()> {
+    if let Err(error) = fs::rename(temporary, path) {
+        let _ = fs::remove_file(temporary);
         let what = "putting a file in place; nothing was replaced";
         return Err(Error::new(ErrorKind::Io, what).at_path(path).because(error));
     }
@@ -381,11 +371,11 @@ pub(crate) fn write_all_at(file: &fs::File, mut at: u64, mut bytes: &[u8]) -> io
 
 /// Creates a file that only its owner may read.
 pub(crate) fn new_file(path: &Path) -> io::Result<fs::File> {
-    owners(fs::OpenOptions::new().read(true).write(true).create(true).truncate(true)).open(path)
+    only_for_owner(fs::OpenOptions::new().read(true).write(true).create(true).truncate(true)).open(path)
 }
 
 /// Readable and writable by the owner alone.
-fn owners(options: &mut fs::OpenOptions) -> &mut fs::OpenOptions {
+fn only_for_owner(options: &mut fs::OpenOptions) -> &mut fs::OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options

@@ -1,5 +1,5 @@
 //! Where each agent keeps its sessions: list them, find one by its id, identify the calling one. Also
-//! everything else that differs between agents: what a write can reach, hooks, settings, the seat.
+//! everything else that differs between agents: how results are written back, hooks, settings, the seat.
 //!
 //! **Invariants.** Apart from [`install`], only a [`Database`] and the lock on a Codex thread write anything.
 //! The environment is a value ([`Env`]), filled by `config`. Listing is cheap: at most the first 64 KB of a
@@ -23,21 +23,22 @@ pub mod install;
 mod opencode;
 mod pi;
 mod qwen_code;
-pub mod reach;
+pub mod shell;
+pub mod write_back;
 pub mod seat;
 pub mod settings;
 
 pub use codex::gateway;
 pub use find::{FoundSession, TypedPrompt, current, find, find_beginning, list, sub_agents, typed};
 
-use history::error::{Error, Result};
+use history::error::{Error, ErrorKind, Hint, Result};
 use sessions::{Format, MemorySource, Session};
 
-use find::scan::{HEAD, SessionFile, files, first_words, objects, spellings};
+use find::scan::{HEAD, SessionFile, files, first_words, is_wanted, objects, spellings};
 use hooks::AgentHooks;
 use install::Registration;
-use reach::{Job, Reach};
 use seat::Seat;
+use write_back::{Operation, WriteMethod};
 
 /// An agent whose sessions can be found.
 pub type AgentRef = &'static dyn Agent;
@@ -74,7 +75,7 @@ pub struct AgentInfo {
     /// How our server and hooks are added to its settings; `None` if we do not edit them.
     pub registration: Option<&'static Registration>,
     /// How it asks us to compact in its place; `None` if it cannot.
-    pub seat: Option<&'static dyn Seat>,
+    pub seat: Option<&'static Seat>,
     /// Whether its provider's requests can go through our gateway.
     pub has_gateway: bool,
 }
@@ -163,7 +164,7 @@ pub trait Agent: Sync {
     /// The version that wrote a session, if its major version is newer than those tested (Claude Code 2,
     /// Codex 0, OpenCode 1; Gemini CLI 0.61 does not record it). Within a major version, unknown records and
     /// fields are kept. `head`: the beginning of the file.
-    fn newer(&self, _head: &str) -> Option<String> {
+    fn untested_version(&self, _head: &str) -> Option<String> {
         None
     }
 
@@ -171,15 +172,16 @@ pub trait Agent: Sync {
     ///
     /// # Errors
     /// [`Refused`](history::error::ErrorKind::Refused) if we only read its sessions.
-    fn reach(&self, _job: Job, _live: bool, _export: bool) -> Result<Reach> {
-        Err(reach::read_only(self.info().title))
+    fn write_method(&self, _operation: Operation, _live: bool, _export: bool) -> Result<WriteMethod> {
+        let what = format!("applying: {} sessions are read-only", self.info().title);
+        Err(Error::new(ErrorKind::Refused, what).hint(Hint::WriteCopy))
     }
 
     /// The path at which it will find a new session. `None`: it can import a session from any file.
     ///
     /// # Errors
     /// [`Refused`](history::error::ErrorKind::Refused) if its folder name for `cwd` cannot be determined.
-    fn place(&self, _env: &Env, _cwd: &Path, _file_name: &str) -> Result<Option<PathBuf>> {
+    fn new_session_path(&self, _env: &Env, _cwd: &Path, _file_name: &str) -> Result<Option<PathBuf>> {
         Ok(None)
     }
 
@@ -189,25 +191,25 @@ pub trait Agent: Sync {
     }
 
     /// The file name that a session must have. `name`: its current one.
-    fn file_name(&self, _session: &Session, name: &str) -> String {
+    fn session_file_name(&self, _session: &Session, name: &str) -> String {
         name.to_owned()
     }
 
     /// Further files that belong to a session's file.
-    fn beside(&self, _path: &Path) -> Vec<PathBuf> {
+    fn companion_files(&self, _path: &Path) -> Vec<PathBuf> {
         Vec::new()
     }
 
     /// The shell command that resumes a session from its directory; `id` is already quoted.
-    fn resume(&self, env: &Env, id: &str) -> String;
+    fn resume_command(&self, env: &Env, id: &str) -> String;
 
     /// The shell command that imports a file and resumes its session; `file` and `id` are already quoted.
-    fn resume_file(&self, env: &Env, _file: &str, id: &str) -> String {
-        self.resume(env, id)
+    fn import_and_resume_command(&self, env: &Env, _file: &str, id: &str) -> String {
+        self.resume_command(env, id)
     }
 
     /// The shell command that only imports a file, if the agent needs one; `file` is already quoted.
-    fn take_in(&self, _file: &str) -> Option<String> {
+    fn import_command(&self, _file: &str) -> Option<String> {
         None
     }
 
@@ -242,7 +244,7 @@ pub trait Agent: Sync {
     fn own_compaction(&self, setting: &dyn Fn(&str) -> Option<Value>) -> String;
 
     /// Why it never asks us to compact, although we are installed.
-    fn unheard(&self, _env: &Env, _setting: &dyn Fn(&str) -> Option<Value>) -> Option<Problem> {
+    fn seat_blocked_by(&self, _env: &Env, _setting: &dyn Fn(&str) -> Option<Value>) -> Option<Problem> {
         None
     }
 
@@ -349,7 +351,7 @@ pub fn names(which: impl Fn(AgentRef) -> bool) -> String {
 ///
 /// # Errors
 /// [`Arguments`](history::error::ErrorKind::Arguments) if no agent with a seat has that name.
-pub fn seat_named(name: &str) -> Result<&'static dyn Seat> {
+pub fn seat_named(name: &str) -> Result<&'static Seat> {
     let all = || ALL.into_iter().filter_map(|it| it.info().seat);
     let found = all().find(|it| it.name() == name);
     found.ok_or_else(|| Error::unknown("a client", all().map(Seat::name), name))
@@ -397,7 +399,7 @@ impl Env {
     /// `NAME=value ` for the start of a shell command that needs the same folder; empty if the variable is
     /// not set.
     fn assigned(&self, variable: &str) -> String {
-        let value = self.folder(variable).map(|it| reach::quoted(&it.to_string_lossy()));
+        let value = self.folder(variable).map(|it| shell::quoted(&it.to_string_lossy()));
         value.map(|it| format!("{variable}={it} ")).unwrap_or_default()
     }
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use sessions::Format;
 
 use super::claude_code::slug;
+use super::settings::own;
 use super::{
     Agent, AgentInfo, Env, FoundSession, SessionFile, Variables, files, first_words, objects, spellings,
 };
@@ -51,7 +52,7 @@ impl Agent for QwenCode {
                 continue;
             }
             // Two directories can have the same slug; then the `cwd` recorded in the session decides.
-            let found = look(&file, parent);
+            let found = read_head(&file, parent);
             let elsewhere = |it: &FoundSession| {
                 wanted.as_ref().is_some_and(|all| it.cwd.as_ref().is_some_and(|cwd| !all.contains(cwd)))
             };
@@ -60,7 +61,7 @@ impl Agent for QwenCode {
         out
     }
 
-    fn resume(&self, _env: &Env, id: &str) -> String {
+    fn resume_command(&self, _env: &Env, id: &str) -> String {
         format!("qwen --resume {id}")
     }
 
@@ -69,15 +70,15 @@ impl Agent for QwenCode {
     }
 
     fn own_compaction(&self, setting: &dyn Fn(&str) -> Option<Value>) -> String {
-        let share =
-            setting("qwen-code:model.chatCompression.contextPercentageThreshold").and_then(|it| it.as_f64());
+        let share = setting("qwen-code:model.chatCompression.contextPercentageThreshold")
+            .and_then(|it| own::number(&it));
         share.map_or("when the window is nearly full".to_owned(), |it| {
             format!("at {:.0} % of the window", it * 100.0)
         })
     }
 }
 
-fn look(file: &SessionFile, parent: Option<String>) -> Option<FoundSession> {
+fn read_head(file: &SessionFile, parent: Option<String>) -> Option<FoundSession> {
     let head = file.head();
     let is_record =
         |it: &Value| it["uuid"].is_string() && it["sessionId"].is_string() && it["type"].is_string();

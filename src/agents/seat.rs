@@ -13,31 +13,30 @@ use history::Message;
 use history::error::{Error, ErrorKind, Result};
 use sessions::{Format, Session, Source};
 
-/// An agent that lets us compact in its place.
-pub trait Seat: Sync {
-    /// The name used in arguments and in the log.
-    fn name(&self) -> &'static str;
-
+/// How an agent lets us compact in its place.
+pub struct Seat {
+    /// The agent's.
+    pub format: Format,
     /// Our time limit for a reply, below the agent's own timeout.
-    fn limit(&self) -> Duration;
-
+    pub limit: Duration,
     /// Whether a failure is reported by a reply that changes nothing; otherwise by an exit code.
-    fn answers_failure(&self) -> bool {
-        false
+    pub answers_failure: bool,
+    /// The compaction that an event asks for; `None` if it asks for none, [`ErrorKind::Input`] if the event
+    /// does not have the known form.
+    pub requested: fn(&Value, &SeatContext<'_>) -> Result<Option<(SeatAsk, Conversation)>>,
+    /// The reply in the agent's own form, made of the compacted messages, or of the same as one text.
+    pub reply: fn(&[Message], &dyn Fn() -> String) -> Value,
+}
+
+impl Seat {
+    /// The name used in arguments and in the log.
+    pub fn name(&self) -> &'static str {
+        self.format.name()
     }
-
-    /// The compaction that an event asks for; `None` if it asks for none.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Input`] if the event does not have the known form.
-    fn asked(&self, event: &Value, around: &Around<'_>) -> Result<Option<(SeatAsk, Conversation)>>;
-
-    /// The reply in the agent's own form, made of the compacted `messages`, or of the same as one text.
-    fn reply(&self, messages: &[Message], text: &dyn Fn() -> String) -> Value;
 }
 
 /// What a seat may query.
-pub struct Around<'a> {
+pub struct SeatContext<'a> {
     pub env: &'a Env,
     pub project: &'a str,
     /// The value of `env:NAME` or `AGENT:path`.
@@ -69,16 +68,17 @@ impl SeatAsk {
 pub enum Conversation {
     /// A stored session of the agent, by its id.
     Session(Format, String),
-    Given(Box<Given>),
+    /// Sent with the event.
+    Sent(Box<SentConversation>),
 }
 
 /// A conversation that was sent with the event.
-pub struct Given {
-    pub now: SeatSession,
-    /// The session that a user would want restored, if not `now`.
-    pub original: Option<SeatSession>,
-    /// Whether `now` may have messages that `original` lacks: then both are archived.
-    pub archive: bool,
+pub struct SentConversation {
+    pub conversation: SeatSession,
+    /// The session that a user would want restored, if not `conversation`.
+    pub transcript: Option<SeatSession>,
+    /// Whether `conversation` may have messages that `transcript` lacks: then both are archived.
+    pub archive_both: bool,
 }
 
 /// A session and the bytes it was read from.
@@ -90,13 +90,13 @@ pub struct SeatSession {
 }
 
 impl SeatSession {
-    pub fn given(bytes: &[u8], format: Format) -> Result<Self> {
+    pub fn from_bytes(bytes: &[u8], format: Format) -> Result<Self> {
         let source = sessions::MemorySource::new("event", bytes);
         let session = sessions::read(&source, Some(format))?;
         Ok(Self { source: Box::new(source), session, path: None })
     }
 
-    pub fn file(path: &Path, format: Format) -> Result<Self> {
+    pub fn from_file(path: &Path, format: Format) -> Result<Self> {
         let source = crate::files::File::open(path)?;
         let session = sessions::read(&source, Some(format))?;
         Ok(Self { source: Box::new(source), session, path: Some(path.to_owned()) })

@@ -4,8 +4,9 @@ use std::io::Read;
 
 use clap::Args;
 
-use crate::agents::reach::quoted;
+use crate::agents::shell::quoted;
 use crate::answers::LostInfo;
+use crate::cli::Screen;
 use crate::config::Config;
 use crate::engine::{self, Ask, Counting, Engine, Opened, SessionRef, words};
 use history::error::{Error, ErrorKind, Result};
@@ -79,7 +80,7 @@ pub(super) fn wire(name: Option<&str>) -> Result<Option<Format>> {
 }
 
 /// The text of a file, or of standard input (`-`). `doing`: the start of an error message.
-pub(super) fn text_of(name: &str, doing: &str) -> Result<String> {
+pub(super) fn read_text_or_stdin(name: &str, doing: &str) -> Result<String> {
     let mut text = String::new();
     let read = match name {
         "-" => std::io::stdin().read_to_string(&mut text).map(drop),
@@ -87,6 +88,16 @@ pub(super) fn text_of(name: &str, doing: &str) -> Result<String> {
     };
     read.map_err(|error| Error::new(ErrorKind::Input, doing).at(name, None).because(error))?;
     Ok(text)
+}
+
+/// Shows how to undo what was written, and how to resume.
+pub(super) fn show_undo_and_resume(
+    handle: Option<&str>,
+    resume: &str,
+    screen: &mut Screen<'_>,
+) -> Result<()> {
+    screen.note(&format!("undo     epitome undo {}", handle.unwrap_or("last")))?;
+    screen.line(&format!("resume   {}", screen.paint.strong(resume)))
 }
 
 /// An RFC 3339 time as `2026-01-31 12:00`.

@@ -40,7 +40,7 @@ const PROVIDERS: [KnownProvider; 4] = [
         base_variable: "ANTHROPIC_BASE_URL",
         keys: &["ANTHROPIC_API_KEY"],
         model: "claude-haiku-4-5",
-        makes: &["claude"],
+        model_prefixes: &["claude"],
     },
     KnownProvider {
         name: "openai",
@@ -49,7 +49,7 @@ const PROVIDERS: [KnownProvider; 4] = [
         base_variable: "OPENAI_BASE_URL",
         keys: &["OPENAI_API_KEY"],
         model: "gpt-5-mini",
-        makes: &["gpt", "o3", "o4"],
+        model_prefixes: &["gpt", "o3", "o4"],
     },
     KnownProvider {
         name: "gemini",
@@ -58,7 +58,7 @@ const PROVIDERS: [KnownProvider; 4] = [
         base_variable: "GOOGLE_GEMINI_BASE_URL",
         keys: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
         model: "gemini-2.5-flash",
-        makes: &["gemini"],
+        model_prefixes: &["gemini"],
     },
     KnownProvider {
         name: "openai-compatible",
@@ -67,7 +67,7 @@ const PROVIDERS: [KnownProvider; 4] = [
         base_variable: "",
         keys: &[],
         model: "",
-        makes: &[],
+        model_prefixes: &[],
     },
 ];
 
@@ -79,7 +79,7 @@ struct KnownProvider {
     keys: &'static [&'static str],
     model: &'static str,
     /// Prefixes of its models' names.
-    makes: &'static [&'static str],
+    model_prefixes: &'static [&'static str],
 }
 
 impl Choice {
@@ -260,7 +260,8 @@ impl Summarizers {
     /// The provider of a session's model, by the model's name.
     pub fn maker(model: &str) -> Option<Choice> {
         let name = model.rsplit('/').next().unwrap_or(model);
-        let maker = PROVIDERS.iter().find(|it| it.makes.iter().any(|prefix| name.starts_with(prefix)))?;
+        let maker =
+            PROVIDERS.iter().find(|it| it.model_prefixes.iter().any(|prefix| name.starts_with(prefix)))?;
         Some(Choice::Provider(maker.name.to_owned()))
     }
 

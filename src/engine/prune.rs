@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::agents::reach::Job;
+use crate::agents::write_back::Operation;
 use crate::answers::{NextCost, PruneAnswer, Status};
 use crate::engine::archive::PlanResult;
 use crate::engine::input::measured::warnings;
@@ -25,7 +25,7 @@ use sessions::Mode;
 /// The original cannot be archived, or the result cannot be written where `ask.to` says. Nothing is changed
 /// then.
 pub fn prune(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<PruneAnswer> {
-    let ask = &request::honoured(engine, ask);
+    let ask = &request::with_agent_settings(engine, ask);
     let measured = measured::measure(engine, &opened.session, ask);
     let plan = request::with_request(engine, &measured, ask, |request, moment| {
         let request = PlanRequest { prune_only: true, ..request };
@@ -86,8 +86,13 @@ fn deliver(
     match &ask.to {
         To::Session => {
             let archived = archive::archive(engine, opened, ask, result)?;
-            let (installed, warnings) =
-                write_back::install(engine, opened, &outcome.history, Job::Prune, &archived.compaction)?;
+            let (installed, warnings) = write_back::install(
+                engine,
+                opened,
+                &outcome.history,
+                Operation::Prune,
+                &archived.compaction,
+            )?;
             answer.warnings.extend(warnings);
             answer.handle = Some(archived.session);
             answer.status = Status::Pruned;
@@ -122,7 +127,7 @@ fn write(path: &Path, opened: &Opened, ask: &Ask, after: &History) -> Result<Vec
         let (bytes, _) = sessions::wire::messages_of(after, Some(opened.session.format), api);
         return crate::files::install(path, &bytes).map(|()| Vec::new());
     }
-    let written = readback::written(opened, after, Mode::Patch)?;
+    let written = readback::write_and_verify(opened, after, Mode::Patch)?;
     let content = written.over(&*opened.source);
     crate::files::install_from(path, &mut Reading::of(&content))?;
     Ok(written.warnings)

@@ -6,7 +6,7 @@ use std::io::{BufReader, Read};
 use std::ops::Range;
 use std::path::PathBuf;
 
-use crate::agents::{self, reach};
+use crate::agents::{self, write_back};
 use crate::answers::{FindingInfo, Next, RepairAnswer, RepairStatus, RestoreStatus, TakesEffect};
 use crate::engine::archive::ArchivedHandles;
 use crate::engine::undo::outcome::{Done, changed, original_of};
@@ -14,8 +14,8 @@ use crate::engine::write_back::{Location, Target, WrittenFingerprint, agent_of};
 use crate::engine::{Engine, Opened, SessionRef, archive, input::open, session_info};
 use crate::files::{File, Reading};
 use crate::store::{
-    Applied, AppliedMode, AuditVerb, Batch, Body, Compaction, Digest, Handle, NewCompaction, Original, Scope,
-    What,
+    Applied, AppliedMode, AuditVerb, Batch, Body, Compaction, Digest, Handle, ItemKind, NewCompaction,
+    Original, Scope,
 };
 use history::error::{Error, ErrorKind, Result};
 use sessions::repair::{Mended, Repair};
@@ -114,11 +114,11 @@ fn put_mended(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -
     let Target { agent, place, .. } = &target;
     let env = &engine.config.agents;
     let id = opened.session.history.meta.session.as_deref().unwrap_or_default().to_owned();
-    if reach::is_in_use(env, *agent, &id, place.path(), engine.now) {
+    if write_back::is_in_use(env, *agent, &id, place.path(), engine.now) {
         let what = "repairing: the session is in use; end it in its agent first";
         return Err(Error::new(ErrorKind::Live, what).at_path(place.path()));
     }
-    let _claim = agent.lock(env, &id)?;
+    let _lock = agent.lock(env, &id)?;
     let ArchivedHandles { session: handle, compaction } = archived(engine, opened, scope, found)?;
     let source = &*opened.source;
     let mended = found.mended(source);
@@ -133,7 +133,7 @@ fn put_mended(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -
     };
     engine.store.finish(scope, &compaction, &applied)?;
     match place {
-        Location::File(path) => crate::files::replace_from(path, source.len(), &mut Reading::of(&mended))?,
+        Location::File(path) => crate::files::replace(path, source.len(), &mut Reading::of(&mended))?,
         Location::Rows(database, path, _) => {
             database.change(path, &source.whole()?, &mended.whole()?)?;
         }
@@ -148,18 +148,18 @@ fn put_mended(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -
 fn archived(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -> Result<ArchivedHandles> {
     let part = |range: &Range<u64>| Mended::part(&*opened.source, range.clone());
     let parts: Vec<Mended<'_>> = found.archived.iter().map(part).collect();
-    let taken = parts.iter().map(|it| Original::new(What::Output, Body::Source(it), 0));
+    let taken = parts.iter().map(|it| Original::new(ItemKind::Output, Body::Source(it), 0));
     let batch = Batch {
-        session: archive::named(opened),
+        session: archive::origin_of(opened),
         at: engine.now,
-        originals: std::iter::once(archive::whole(opened, 0)).chain(taken).collect(),
+        originals: std::iter::once(archive::session_original(opened, 0)).chain(taken).collect(),
         compaction: Some(NewCompaction {
             profile: "repair".to_owned(),
             trigger: "manual".to_owned(),
             ..NewCompaction::default()
         }),
     };
-    archive::put(engine, scope, &batch)
+    archive::store_compaction(engine, scope, &batch)
 }
 
 /// Restores the session from before its repair; what was appended since stays at its end.
@@ -186,18 +186,19 @@ pub(crate) fn undo_repair(
             let as_written =
                 now.len() >= mark.len && Digest::of_source(&now, mark.len)?.to_string() == mark.digest;
             if !as_written {
-                let is_other = crate::files::holds_other(&path, &mut *engine.store.reader(scope, original)?)?;
+                let is_other =
+                    crate::files::has_other_content(&path, &mut *engine.store.reader(scope, original)?)?;
                 return if is_other { Err(changed(&path)) } else { Ok(done(RestoreStatus::Unchanged, 0)) };
             }
             let since = now.bytes(mark.len..now.len())?;
             let agent = agent_of(format)?;
-            let _claim = agent.lock(&engine.config.agents, &compaction.session.id)?;
+            let _lock = agent.lock(&engine.config.agents, &compaction.session.id)?;
             // What was appended must begin on a line of its own.
             let last = BufReader::new(engine.store.reader(scope, original)?).bytes().last();
             let last = last.transpose().map_err(crate::store::unwrapped)?;
             let between: &[u8] = if since.is_empty() || last == Some(b'\n') { b"" } else { b"\n" };
             let mut all = engine.store.reader(scope, original)?.chain(between).chain(&*since);
-            crate::files::replace_from(&path, now.len(), &mut all)?;
+            crate::files::replace(&path, now.len(), &mut all)?;
             Ok(done(RestoreStatus::Restored, since.iter().filter(|it| **it == b'\n').count()))
         }
         Location::Rows(database, path, id) => {

@@ -7,7 +7,7 @@ use axum::http::{HeaderValue, Response, StatusCode};
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 
-use super::recognise::{AskedBy, message};
+use super::recognize::{AskedBy, message};
 use crate::engine::ItemsDone;
 use sessions::Format;
 
@@ -21,13 +21,13 @@ pub struct CompactedReply {
     pub model: Option<String>,
 }
 
-pub fn response(asked: AskedBy, stream: bool, made: &CompactedReply) -> Response<Body> {
-    let text = &made.done.text;
+pub fn response(asked: AskedBy, stream: bool, reply: &CompactedReply) -> Response<Body> {
+    let text = &reply.done.text;
     let id = id(text);
-    if let Some(messages) = &made.done.messages {
-        return listed(asked, &id, messages, made);
+    if let Some(messages) = &reply.done.messages {
+        return listed(asked, &id, messages, reply);
     }
-    let item = match (asked, &made.capsule) {
+    let item = match (asked, &reply.capsule) {
         (AskedBy::Trigger, Some(capsule)) => {
             json!({"type": "compaction", "id": format!("cmp_{id}"), "encrypted_content": capsule})
         }
@@ -42,38 +42,38 @@ pub fn response(asked: AskedBy, stream: bool, made: &CompactedReply) -> Response
         "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 0});
     let compact = matches!(asked, AskedBy::Compact(_));
     let object = if compact { "response.compaction" } else { "response" };
-    let whole = json!({"id": format!("resp_{id}"), "object": object, "created_at": made.at, "status": "completed",
-        "model": made.model, "output": [item], "usage": usage});
+    let document = json!({"id": format!("resp_{id}"), "object": object, "created_at": reply.at, "status": "completed",
+        "model": reply.model, "output": [item], "usage": usage});
     if stream && !compact {
-        return body("text/event-stream", events(&whole));
+        return body("text/event-stream", events(&document));
     }
-    body("application/json", whole.to_string())
+    body("application/json", document.to_string())
 }
 
 /// The response of another API: the messages that replace those in the request.
-fn listed(asked: AskedBy, id: &str, messages: &[u8], made: &CompactedReply) -> Response<Body> {
+fn listed(asked: AskedBy, id: &str, messages: &[u8], reply: &CompactedReply) -> Response<Body> {
     let messages: Value = serde_json::from_slice(messages).unwrap_or_default();
-    let whole = match asked {
+    let document = match asked {
         AskedBy::Compact(api) if api == Format::ANTHROPIC => {
-            json!({"id": format!("cmp_{id}"), "type": "compaction", "model": made.model,
+            json!({"id": format!("cmp_{id}"), "type": "compaction", "model": reply.model,
             "messages": messages, "usage": {"input_tokens": 0, "output_tokens": 0}})
         }
         AskedBy::Compact(_) | AskedBy::Prompt | AskedBy::Trigger => {
             json!({"id": format!("cmp_{id}"), "object": "chat.compaction",
-            "created": made.at, "model": made.model, "messages": messages,
+            "created": reply.at, "model": reply.model, "messages": messages,
             "usage": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}})
         }
     };
-    body("application/json", whole.to_string())
+    body("application/json", document.to_string())
 }
 
-fn events(whole: &Value) -> String {
-    let begun = json!({"id": whole["id"], "object": whole["object"], "created_at": whole["created_at"],
-        "status": "in_progress", "model": whole["model"], "output": []});
+fn events(document: &Value) -> String {
+    let begun = json!({"id": document["id"], "object": document["object"], "created_at": document["created_at"],
+        "status": "in_progress", "model": document["model"], "output": []});
     let all = [
         json!({"type": "response.created", "sequence_number": 0, "response": begun}),
-        json!({"type": "response.output_item.done", "sequence_number": 1, "output_index": 0, "item": whole["output"][0]}),
-        json!({"type": "response.completed", "sequence_number": 2, "response": whole}),
+        json!({"type": "response.output_item.done", "sequence_number": 1, "output_index": 0, "item": document["output"][0]}),
+        json!({"type": "response.completed", "sequence_number": 2, "response": document}),
     ];
     let event = |it: &Value| format!("event: {}\ndata: {it}\n\n", it["type"].as_str().unwrap_or_default());
     all.iter().map(event).collect()
@@ -108,7 +108,7 @@ mod tests {
         String::from_utf8(bytes.to_vec()).unwrap()
     }
 
-    fn made(capsule: bool) -> CompactedReply {
+    fn reply(capsule: bool) -> CompactedReply {
         CompactedReply {
             done: ItemsDone { text: "S\n\u{2028}".into(), messages: None, tokens: (0, 0), handle: None },
             capsule: capsule.then(|| "EPITOME1.x".into()),
@@ -119,7 +119,7 @@ mod tests {
 
     #[tokio::test]
     async fn each_is_answered_as_it_asked() {
-        let local = text(response(AskedBy::Prompt, true, &made(false))).await;
+        let local = text(response(AskedBy::Prompt, true, &reply(false))).await;
         let data: Vec<Value> = local
             .lines()
             .filter_map(|it| it.strip_prefix("data: "))
@@ -129,14 +129,14 @@ mod tests {
         assert_eq!(names, ["response.created", "response.output_item.done", "response.completed"]);
         assert_eq!(data[1]["item"]["content"][0]["text"], "S\n\u{2028}");
         assert_eq!(data[2]["response"]["output"][0], data[1]["item"]);
-        let remote = text(response(AskedBy::Trigger, true, &made(true))).await;
+        let remote = text(response(AskedBy::Trigger, true, &reply(true))).await;
         assert_eq!(remote.matches("EPITOME1.x").count(), 2);
         assert!(!remote.contains("output_text"));
-        let whole: Value =
-            serde_json::from_str(&text(response(AskedBy::Trigger, false, &made(true))).await).unwrap();
-        assert_eq!(whole["output"][0]["encrypted_content"], "EPITOME1.x");
+        let document: Value =
+            serde_json::from_str(&text(response(AskedBy::Trigger, false, &reply(true))).await).unwrap();
+        assert_eq!(document["output"][0]["encrypted_content"], "EPITOME1.x");
         let items: Value = serde_json::from_str(
-            &text(response(AskedBy::Compact(Format::OPENAI_RESPONSES), true, &made(false))).await,
+            &text(response(AskedBy::Compact(Format::OPENAI_RESPONSES), true, &reply(false))).await,
         )
         .unwrap();
         assert_eq!(items["object"], "response.compaction");

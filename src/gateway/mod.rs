@@ -2,7 +2,7 @@
 //! compaction requests are answered here, and capsules of ours are replaced by the summaries in them.
 //!
 //! ```text
-//!  request ─▶ recognise ─┬─ no compaction ──────────────▶ proxy ─▶ provider
+//!  request ─▶ recognize ─┬─ no compaction ──────────────▶ proxy ─▶ provider
 //!                        ├─ a capsule of ours: opened ──▶ proxy
 //!                        └─ a compaction ─▶ engine ─┬─▶ answer
 //!                                                   └─ failed, late ─▶ proxy: the agent compacts by itself
@@ -16,7 +16,7 @@ mod answer;
 mod body;
 pub mod capsule;
 mod proxy;
-pub mod recognise;
+pub mod recognize;
 pub mod rollouts;
 
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ use capsule::CapsuleKey;
 use history::error::{Error, ErrorKind, Result};
 use history::verbatim::Prompts;
 use proxy::Upstream;
-use recognise::{ApiRoute, AskedBy};
+use recognize::{ApiRoute, AskedBy};
 use sessions::Format;
 
 /// Maximum time for a compaction; after that the agent compacts by itself.
@@ -184,7 +184,7 @@ impl Gateway {
         bytes: &Bytes,
     ) -> Result<Option<Inspected>> {
         let plain = coding == Coding::Plain;
-        if plain && endpoint == ApiRoute::Responses && !recognise::may_concern_us(bytes) {
+        if plain && endpoint == ApiRoute::Responses && !recognize::may_concern_us(bytes) {
             return Ok(None);
         }
         let Ok(permit) = self.reading.clone().acquire_owned().await else { return Ok(None) };
@@ -207,19 +207,21 @@ impl Gateway {
         bytes: &[u8],
     ) -> Result<Option<Inspected>> {
         let Some(text) = coding.text(bytes) else { return Ok(None) };
-        if endpoint == ApiRoute::Responses && !recognise::may_concern_us(text.as_bytes()) {
+        if endpoint == ApiRoute::Responses && !recognize::may_concern_us(text.as_bytes()) {
             return Ok(None);
         }
-        let Some(request) = recognise::RecognisedRequest::read(&text, endpoint) else { return Ok(None) };
+        let Some(request) = recognize::RecognizedRequest::read(&text, endpoint) else { return Ok(None) };
         let expanded = match &self.key {
             Some(key) => request.expanded(&text, &|it| key.open_capsule(owner, it))?,
             None => None,
         };
-        let ask = request.asked.and_then(|asked| {
-            let text = expanded.as_deref().unwrap_or(&text);
-            let request = recognise::RecognisedRequest::read(text, endpoint)?;
-            let conversation = request.conversation(text);
-            Some(CompactionAsk { asked, stream: request.stream, model: request.model, conversation })
+        let request = match &expanded {
+            Some(text) => recognize::RecognizedRequest::read(text, endpoint),
+            None => Some(request),
+        };
+        let ask = request.and_then(|it| {
+            let conversation = it.conversation(expanded.as_deref().unwrap_or(&text));
+            Some(CompactionAsk { asked: it.asked?, stream: it.stream, model: it.model, conversation })
         });
         Ok(Some(Inspected { expanded, ask }))
     }

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::capsule::{CapsuleKey, MARK};
-use super::recognise;
+use super::recognize;
 use crate::agents::{self, Env, FoundSession, gateway};
 use history::error::{Error, ErrorKind, Result};
 use sessions::agents::codex::framed_summary;
@@ -34,7 +34,7 @@ pub fn open(env: &Env, session: &FoundSession, folder: &Path, owner: &str) -> Re
         .map_err(|_| Error::new(ErrorKind::Input, "expected UTF-8, found other bytes").at_path(path))?;
     let (new, count) = opened(text, &|it| key.open_capsule(owner, it)).map_err(|it| it.at_path(path))?;
     if count > 0 {
-        crate::files::replace(path, bytes.len() as u64, new.as_bytes())?;
+        crate::files::replace(path, bytes.len() as u64, &mut new.as_bytes())?;
     }
     Ok(count)
 }
@@ -46,7 +46,7 @@ fn opened(text: &str, open: &dyn Fn(&str) -> Result<String>) -> Result<(String, 
     let mut count = 0;
     for line in text.split_inclusive('\n') {
         let spans = if holds(line.as_bytes()) { gateway::items(line) } else { Vec::new() };
-        let edits = recognise::opened(line, &spans, &|it| open(it).map(|it| framed_summary(&it)))?;
+        let edits = recognize::opened(line, &spans, &|it| open(it).map(|it| framed_summary(&it)))?;
         count += edits.len();
         out.push_str(&history::edited(line, edits));
     }
@@ -77,7 +77,7 @@ mod tests {
         let (new, count) = opened(&text, &|it| Ok(format!("Earlier conversation compacted: {it}"))).unwrap();
         assert_eq!(count, 1);
         let summary = framed_summary(&format!("Earlier conversation compacted: {MARK}h.c.t"));
-        assert_eq!(new, text.replace(&item, &recognise::message(&summary).to_string()));
+        assert_eq!(new, text.replace(&item, &recognize::message(&summary).to_string()));
         assert!(!holds(new.as_bytes()) && holds(text.as_bytes()));
         let session = sessions::read(&MemorySource::new("r", new.into_bytes()), Some(Format::CODEX)).unwrap();
         let kinds: Vec<history::Kind> = session.history.messages().iter().map(|it| it.kind).collect();

@@ -112,11 +112,11 @@ impl Http {
         self.in_time(async {
             let body = self.endpoint.count_body(messages);
             let mut response = self.post(url, "application/json", &body).await?;
-            let mut whole = Vec::new();
+            let mut body = Vec::new();
             while let Some(piece) = response.chunk().await.map_err(broken)? {
-                whole.extend_from_slice(&piece[..piece.len().min(ERROR_BYTES - whole.len())]);
+                body.extend_from_slice(&piece[..piece.len().min(ERROR_BYTES - body.len())]);
             }
-            let value: Value = serde_json::from_slice(&whole).unwrap_or_default();
+            let value: Value = serde_json::from_slice(&body).unwrap_or_default();
             let tokens = ["/input_tokens", "/totalTokens"].iter().find_map(|it| value.pointer(it)?.as_u64());
             tokens.ok_or_else(|| Failure::new(FailureCause::Garbled, "an answer without a number of tokens"))
         })
@@ -192,7 +192,7 @@ impl Http {
         let mut streamed = kind.contains("event-stream");
         let mut draft = PartialReply::default();
         let mut reader = sse::SseReader::default();
-        let mut whole = Vec::new();
+        let mut body = Vec::new();
         let mut bytes = 0;
         let event = |draft: &mut PartialReply, data: &[u8]| -> Result<(), Failure> {
             read_event(&self.endpoint, draft, data)?;
@@ -216,7 +216,7 @@ impl Http {
                     format!("an answer of more than {} MB", self.limits.bytes >> 20),
                 ));
             }
-            if !streamed && whole.is_empty() {
+            if !streamed && body.is_empty() {
                 let first = piece.iter().find(|it| !it.is_ascii_whitespace()).copied();
                 match first {
                     Some(b'{' | b'[') => {}
@@ -231,13 +231,13 @@ impl Http {
             if streamed {
                 reader.feed(&piece, &mut |data| event(&mut draft, data))?;
             } else {
-                whole.extend_from_slice(&piece);
+                body.extend_from_slice(&piece);
             }
         }
         if streamed {
             reader.end(&mut |data| event(&mut draft, data))?;
-        } else if !whole.is_empty() {
-            read_whole(&self.endpoint, &mut draft, &whole)?;
+        } else if !body.is_empty() {
+            read_whole(&self.endpoint, &mut draft, &body)?;
         }
         if !draft.finished {
             return Err(cut(&draft, "the stream ended early"));

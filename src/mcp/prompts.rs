@@ -275,7 +275,7 @@ mod tests {
             let given = JsonObject::from_iter([("focus".to_owned(), Value::from("the tests"))]);
             let said = get(folder.path(), &it.name, &given).unwrap().unwrap();
             let said = serde_json::to_string(&said).unwrap();
-            assert!(said.len() > 200 && said.contains("Look above all at: the tests"), "{}", it.name);
+            assert!(said.len() > 200 && said.contains("Focus above all on: the tests"), "{}", it.name);
         }
     }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::server_state::{Caller, ServerState};
 use super::tools;
-use super::tools::arguments::{Arguments, one};
+use super::tools::arguments::{Arguments, single};
 use super::tools::request::CallContext;
 use compaction::profile::Profile;
 use history::error::{Error, ErrorKind, Result};
@@ -68,7 +68,7 @@ pub(super) fn read(state: &ServerState, caller: &Caller, uri: &str) -> Result<Re
             profiles::built_in(name).and_then(|it| it.to_toml()).map(|it| (it, "application/toml"))
         }
         Some(("session", id)) if !id.is_empty() => {
-            let arguments = Arguments::of(one("session", json!(id)));
+            let arguments = Arguments::of(single("session", json!(id)));
             tools::call(state, caller, "estimate_tokens", &arguments, &CallContext::default())
                 .map(|it| (serde_json::Value::Object(it).to_string(), "application/json"))
         }
@@ -76,7 +76,7 @@ pub(super) fn read(state: &ServerState, caller: &Caller, uri: &str) -> Result<Re
             snapshot(state, caller, handle).map(|it| (it, "text/markdown"))
         }
         Some(("archive", handle)) if !handle.is_empty() => {
-            let arguments = Arguments::of(one("handle", json!(handle)));
+            let arguments = Arguments::of(single("handle", json!(handle)));
             let answer = tools::call(state, caller, "recall", &arguments, &CallContext::default());
             answer.map(|it| {
                 let text = it.get("text").and_then(|it| it.as_str()).unwrap_or_default();

@@ -71,7 +71,7 @@ pub struct Server {
 impl Server {
     pub(super) fn new(state: ServerState) -> Self {
         let tools = tools::all(state.config.summarizers.opens_the_world()).into();
-        let working = Arc::new(Semaphore::new(at_once()));
+        let working = Arc::new(Semaphore::new(max_calls()));
         Self { state: Arc::new(state), tools, working, gone: CancellationToken::new() }
     }
 
@@ -88,7 +88,7 @@ impl Server {
     }
 
     /// Runs a job that reads files or the store on a blocking thread.
-    async fn aside<T: Send + 'static>(
+    async fn run_blocking<T: Send + 'static>(
         &self,
         context: &Context,
         job: impl FnOnce(&ServerState, &Caller) -> T + Send + 'static,
@@ -118,7 +118,7 @@ impl Server {
     }
 
     /// Counts a call to a remote server and logs who called which tool, without any of its content.
-    fn note(&self, owner: &str, tool: &str, answer: Option<&Result<Answer>>, took: Duration) {
+    fn log_call(&self, owner: &str, tool: &str, answer: Option<&Result<Answer>>, took: Duration) {
         if self.state.remote.is_none() {
             return;
         }
@@ -137,13 +137,13 @@ impl Server {
     }
 
     /// Answers a call that is faster to execute than to hand to another thread, whoever the caller is.
-    fn quick(&self, tool: &str, arguments: &Arguments) -> Option<Result<Answer>> {
+    fn answer_without_thread(&self, tool: &str, arguments: &Arguments) -> Option<Result<Answer>> {
         guarded(|| estimate::quick(&self.state, tool, arguments).transpose()).transpose()
     }
 
     /// The same as a protocol result, for the stdio transport, which tries this before rmcp sees the call.
-    pub(super) fn quick_result(&self, tool: &str, arguments: &Arguments) -> Option<CallToolResult> {
-        let answer = self.quick(tool, arguments)?;
+    pub(super) fn result_without_thread(&self, tool: &str, arguments: &Arguments) -> Option<CallToolResult> {
+        let answer = self.answer_without_thread(tool, arguments)?;
         Some(self.result(tool, arguments, answer))
     }
 
@@ -171,10 +171,10 @@ impl Server {
         });
         let caller = Caller { listener, ..caller };
         let progress = Arc::new(Mutex::new("working on the session".to_owned()));
-        let waiting = waiting(&progress, context);
+        let call_context = call_context(&progress, context);
         // However this function ends, the client no longer waits: a pending provider request is cancelled.
-        let _stop = waiting.watch.cancel.clone().drop_guard();
-        let job = move || guarded(|| tools::call(&state, &caller, &tool, &arguments, &waiting));
+        let _stop = call_context.watch.cancel.clone().drop_guard();
+        let job = move || guarded(|| tools::call(&state, &caller, &tool, &arguments, &call_context));
         let working = self.working.clone();
         let mut done = std::pin::pin!(async move {
             let permit = working.acquire_owned().await.ok()?;
@@ -216,7 +216,7 @@ impl Server {
 }
 
 /// The context of a call; `progress` holds the text of the next progress notification.
-fn waiting(progress: &Arc<Mutex<String>>, context: &Context) -> CallContext {
+fn call_context(progress: &Arc<Mutex<String>>, context: &Context) -> CallContext {
     let progress = progress.clone();
     let tell = move |it: &Progress| {
         *progress.lock().unwrap_or_else(PoisonError::into_inner) = it.words("the model");
@@ -226,7 +226,7 @@ fn waiting(progress: &Arc<Mutex<String>>, context: &Context) -> CallContext {
 }
 
 /// Maximum calls at the same time: the number of processors, but at least two and at most eight.
-fn at_once() -> usize {
+fn max_calls() -> usize {
     std::thread::available_parallelism().map_or(2, |it| it.get().clamp(2, 8))
 }
 
@@ -334,11 +334,11 @@ impl ServerHandler for Server {
             None => Arc::new(Arguments::of(request.arguments.unwrap_or_default())),
         };
         let (started, owner) = (Instant::now(), caller.owner.clone());
-        let answer = match self.quick(tool, &arguments) {
+        let answer = match self.answer_without_thread(tool, &arguments) {
             Some(answer) => Some(answer),
             None => self.work(caller, tool.to_owned(), arguments.clone(), &context).await,
         };
-        self.note(&owner, tool, answer.as_ref(), started.elapsed());
+        self.log_call(&owner, tool, answer.as_ref(), started.elapsed());
         // After a cancellation the result is not sent.
         let answer = answer.unwrap_or_else(|| Err(Error::new(ErrorKind::Refused, "the call was cancelled")));
         Ok(self.result(tool, &arguments, answer).into())
@@ -347,14 +347,16 @@ impl ServerHandler for Server {
     async fn list_prompts(&self, request: Page, context: Context) -> Reply<ListPromptsResult> {
         no_cursor(request)?;
         let folder = self.prompt_folder();
-        Ok(ListPromptsResult::with_all_items(self.aside(&context, move |_, _| prompts::list(&folder)).await?))
+        Ok(ListPromptsResult::with_all_items(
+            self.run_blocking(&context, move |_, _| prompts::list(&folder)).await?,
+        ))
     }
 
     async fn get_prompt(&self, asked: GetPromptRequestParams, context: Context) -> Reply<GetPromptResponse> {
         let folder = self.prompt_folder();
         let name = asked.name.clone();
         let arguments = asked.arguments.unwrap_or_default();
-        match self.aside(&context, move |_, _| prompts::get(&folder, &name, &arguments)).await? {
+        match self.run_blocking(&context, move |_, _| prompts::get(&folder, &name, &arguments)).await? {
             Some(Ok(messages)) => Ok(GetPromptResult::new(messages).into()),
             Some(Err(what)) => Err(ErrorData::invalid_params(what, None)),
             None => {
@@ -366,7 +368,7 @@ impl ServerHandler for Server {
 
     async fn list_resources(&self, request: Page, context: Context) -> Reply<ListResourcesResult> {
         no_cursor(request)?;
-        Ok(ListResourcesResult::with_all_items(self.aside(&context, resources::list).await?))
+        Ok(ListResourcesResult::with_all_items(self.run_blocking(&context, resources::list).await?))
     }
 
     async fn list_resource_templates(&self, request: Page, _: Context) -> Reply<ListResourceTemplatesResult> {
@@ -382,8 +384,9 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         context: Context,
     ) -> Reply<ReadResourceResponse> {
-        let contents =
-            self.aside(&context, move |state, caller| resources::read(state, caller, &request.uri)).await??;
+        let contents = self
+            .run_blocking(&context, move |state, caller| resources::read(state, caller, &request.uri))
+            .await??;
         Ok(ReadResourceResult::new(vec![contents]).into())
     }
 
@@ -392,7 +395,7 @@ impl ServerHandler for Server {
         let job = move |state: &ServerState, caller: &Caller| {
             resources::complete(state, caller, &argument.name, &argument.value)
         };
-        let mut found = self.aside(&context, job).await?;
+        let mut found = self.run_blocking(&context, job).await?;
         let total = found.len();
         found.truncate(CompletionInfo::MAX_VALUES);
         let more = total > found.len();

@@ -8,7 +8,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::metrics::Metrics;
 use super::tools::arguments::hint_words;
-use super::tools::arguments::{Arguments, of};
+use super::tools::arguments::{Arguments, with_argument_name};
 use crate::agents::{self, AgentRef};
 use crate::config::Config;
 use crate::engine::{self, Engine, Listener, Opened, SessionRef};
@@ -110,7 +110,7 @@ impl ServerState {
 
     fn open_by(&self, open: &Open<'_>, engine: &Engine, arguments: &Arguments) -> Result<Opened> {
         let format = arguments.text("format")?.map(|it| Format::named(&it)).transpose();
-        let format = format.map_err(|error| of("format", &error))?;
+        let format = format.map_err(|error| with_argument_name("format", &error))?;
         if let Some(messages) = arguments.messages("messages")? {
             let mut opened = open(&SessionRef::Inline(messages), format)?;
             if self.remote.is_none() {

@@ -20,7 +20,7 @@ use rmcp::transport::Transport;
 use tokio_util::sync::CancellationToken;
 
 use self::input::StandardInput;
-use self::lines::{Incoming, taken};
+use self::lines::{Incoming, parse_line};
 use self::output::StandardOutput;
 use self::shortcut::Shortcut;
 use super::server::Server;
@@ -118,8 +118,8 @@ impl Stdio {
             if let Some(message) = self.messages.pop_front() {
                 return Some(message);
             }
-            self.output.room().await;
-            let mut take = |line: lines::InputLine<'_>| match taken(line) {
+            self.output.wait_for_room().await;
+            let mut take = |line: lines::InputLine<'_>| match parse_line(line) {
                 Some(Ok(message)) => self.messages.push_back(message),
                 Some(Err(reply)) => self.replies.push_back(reply),
                 None => {}
@@ -153,7 +153,7 @@ impl Transport<RoleServer> for Stdio {
                 Incoming::ToolCall(call) => match self.shortcut.answered(&call) {
                     None => call.message(),
                     Some(line) => {
-                        if !self.output.at_once(&line) {
+                        if !self.output.try_write_now(&line) {
                             self.replies.push_back(line);
                         }
                         // Many shortcut calls must not starve other tasks.

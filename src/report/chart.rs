@@ -42,7 +42,7 @@ pub(super) fn context(out: &mut String, page: &Page) {
         let _ = write!(out, "<span style=\"bottom:{:.2}%\">{}</span>", y(line) * 100.0, size(line));
     }
     out.push_str("</div>\n");
-    teeth(out, past, &y);
+    past_sawtooth(out, past, &y);
     out.push_str("<div class=\"area\">");
     areas(out, page, &steps, &y, top);
     if let Some(window) = window {
@@ -64,9 +64,9 @@ pub(super) fn context(out: &mut String, page: &Page) {
         );
     }
     out.push_str("</div>\n<div class=\"then\">");
-    then(out, page, &y);
+    column_after(out, page, &y);
     out.push_str("</div>\n");
-    strip(out, page);
+    fate_strip(out, page);
     let last = page.before.len() - 1;
     let end = if page.after.is_empty() { "" } else { "after" };
     let _ = write!(
@@ -211,7 +211,7 @@ fn areas(out: &mut String, page: &Page, steps: &[Column], y: &dyn Fn(u64) -> f64
 }
 
 /// Earlier compactions as a sawtooth: only the context before and after each is known.
-fn teeth(out: &mut String, past: &[(&TimelineMark, (u64, Option<u64>))], y: &dyn Fn(u64) -> f64) {
+fn past_sawtooth(out: &mut String, past: &[(&TimelineMark, (u64, Option<u64>))], y: &dyn Fn(u64) -> f64) {
     let _ = write!(out, "<div class=\"past\" style=\"--n:{}\">", past.len());
     if !past.is_empty() {
         let wide = WIDE / past.len() as f64;
@@ -242,7 +242,7 @@ fn teeth(out: &mut String, past: &[(&TimelineMark, (u64, Option<u64>))], y: &dyn
 }
 
 /// The context after the compaction, as one column.
-fn then(out: &mut String, page: &Page, y: &dyn Fn(u64) -> f64) {
+fn column_after(out: &mut String, page: &Page, y: &dyn Fn(u64) -> f64) {
     if page.after.is_empty() {
         return;
     }
@@ -263,7 +263,7 @@ fn then(out: &mut String, page: &Page, y: &dyn Fn(u64) -> f64) {
 }
 
 /// A strip below the chart: the fate of each message.
-fn strip(out: &mut String, page: &Page) {
+fn fate_strip(out: &mut String, page: &Page) {
     if page.after.is_empty() {
         return;
     }

@@ -109,7 +109,7 @@ impl Row {
     }
 
     /// Statements of one kind over all sessions, and how many of them are right.
-    pub fn told(&self, of: impl Fn(&Truth) -> StatementTally) -> StatementTally {
+    pub fn statements(&self, of: impl Fn(&Truth) -> StatementTally) -> StatementTally {
         let all = self.done().map(|it| of(&it.truth));
         all.fold(StatementTally::default(), |sum, it| StatementTally {
             told: sum.told + it.told,
@@ -203,7 +203,7 @@ impl HindsightRow {
 pub struct HindsightCard {
     pub rows: Vec<HindsightRow>,
     /// Each of the agents' own compactions, and ours at the same size.
-    pub natives: Vec<(HindsightResult, HindsightResult)>,
+    pub agents_own: Vec<(HindsightResult, HindsightResult)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -259,13 +259,13 @@ impl HindsightCard {
         out
     }
 
-    fn natives(&self) -> String {
+    fn agents_own(&self) -> String {
         let middle = |side: fn(&(HindsightResult, HindsightResult)) -> &HindsightResult| {
-            share(quantile(self.natives.iter().filter_map(|it| side(it).hindsight.share()).collect(), 0.5))
+            share(quantile(self.agents_own.iter().filter_map(|it| side(it).hindsight.share()).collect(), 0.5))
         };
         format!(
             "{} compactions of the agents' own, each beside ours of the same messages at no larger a size: median {} and {}.",
-            self.natives.len(),
+            self.agents_own.len(),
             middle(|it| &it.0),
             middle(|it| &it.1)
         )
@@ -276,7 +276,7 @@ impl HindsightCard {
         let row = |(native, ours): &(HindsightResult, HindsightResult)| {
             line(&[native.session.clone(), native.tokens.to_string(), of(native), of(ours)])
         };
-        self.natives.iter().map(row).collect()
+        self.agents_own.iter().map(row).collect()
     }
 }
 
@@ -302,7 +302,7 @@ impl Card {
             ("{dominated}", self.dominated()),
             ("{truth}", self.truth()),
             ("{later}", self.hindsight.ways()),
-            ("{natives}", self.hindsight.natives()),
+            ("{natives}", self.hindsight.agents_own()),
             ("{compactions}", self.hindsight.compactions()),
             ("{chains}", self.chains.iter().map(Chain::line).collect()),
             ("{planted}", by_size(&|it| format!("\nAt {it} %:"), &self.planted)),
@@ -331,7 +331,11 @@ impl Card {
         let Some(own) = self.rows.iter().find(|it| it.percent.is_none()) else { return String::new() };
         let shown = |it: StatementTally| format!("{} of {} ({})", it.right, it.told, share(it.share()));
         let row = |row: &Row| {
-            let told = [row.told(|it| it.open), row.told(|it| it.outcomes), row.told(|it| it.rules)];
+            let told = [
+                row.statements(|it| it.open),
+                row.statements(|it| it.outcomes),
+                row.statements(|it| it.rules),
+            ];
             let [open, outcomes, rules] = told.map(shown);
             line(&[at(row.percent), open, outcomes, rules])
         };

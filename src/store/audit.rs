@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::database::sql::{Connection, Row, SqlResult, odd, params, write};
+use super::database::sql::{Row, SqlResult, params, unexpected, write};
 use crate::store::Store;
 use history::error::Result;
 use history::named;
@@ -64,32 +64,6 @@ pub struct AuditEntry {
     pub handle: Option<String>,
 }
 
-/// Adds an entry; the owner's oldest are deleted.
-pub(super) fn put(connection: &mut Connection, entry: &AuditEntry) -> Result<()> {
-    let (doing, owner) = ("writing to the audit log", entry.owner.as_str());
-    let transaction = write(connection, owner, doing)?;
-    let sql = "INSERT INTO audit (owner, at, verb, face, agent, project, session, handle)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-    transaction.execute(
-        doing,
-        sql,
-        params![
-            owner,
-            entry.at,
-            entry.verb.name(),
-            entry.face.name(),
-            entry.agent,
-            entry.project,
-            entry.session,
-            entry.handle
-        ],
-    )?;
-    let sql = "DELETE FROM audit WHERE owner = ?1
-             AND id <= (SELECT id FROM audit WHERE owner = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)";
-    transaction.execute(doing, sql, params![owner, MOST])?;
-    transaction.commit()
-}
-
 impl Store {
     /// The entries of one owner, or of all, since a time in milliseconds since 1970; newest first.
     pub fn audit(&self, owner: Option<&str>, since: Option<i64>, limit: u32) -> Result<Vec<AuditEntry>> {
@@ -107,7 +81,20 @@ impl Store {
     /// Adds an entry to the audit log; the oldest ones are deleted. Does not wait for a store that another
     /// process holds.
     pub fn put_audit(&self, entry: &AuditEntry) -> Result<()> {
-        self.if_free(|connection| put(connection, entry))
+        let (doing, owner) = ("writing to the audit log", entry.owner.as_str());
+        let (verb, face) = (entry.verb.name(), entry.face.name());
+        let AuditEntry { at, agent, project, session, handle, .. } = entry;
+        self.with_short_wait(|connection| {
+            let transaction = write(connection, owner, doing)?;
+            let sql = "INSERT INTO audit (owner, at, verb, face, agent, project, session, handle)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+            let params = params![owner, at, verb, face, agent, project, session, handle];
+            transaction.execute(doing, sql, params)?;
+            let sql = "DELETE FROM audit WHERE owner = ?1
+                     AND id <= (SELECT id FROM audit WHERE owner = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)";
+            transaction.execute(doing, sql, params![owner, MOST])?;
+            transaction.commit()
+        })
     }
 }
 
@@ -116,8 +103,8 @@ fn entry_of(row: &Row<'_>) -> SqlResult<AuditEntry> {
     Ok(AuditEntry {
         owner: row.get(0)?,
         at: row.get(1)?,
-        verb: AuditVerb::find(&verb).ok_or_else(|| odd(2, &verb))?,
-        face: Face::find(&face).ok_or_else(|| odd(3, &face))?,
+        verb: AuditVerb::find(&verb).ok_or_else(|| unexpected(2, &verb))?,
+        face: Face::find(&face).ok_or_else(|| unexpected(3, &face))?,
         agent: row.get(4)?,
         project: row.get(5)?,
         session: row.get(6)?,

@@ -102,14 +102,14 @@ impl Store {
 
     /// Stores the state of a host-run summary until the answer comes, for 24 hours.
     pub fn put_ask(&self, scope: &Scope, state: &str, at: i64) -> Result<Handle> {
-        self.storing()?;
+        self.check_writable()?;
         put_ask(&mut self.lock(), scope, state, at)
     }
 
     /// As [`Store::put_ask`], for a preview. It is shown in any case, so this does not wait long for another
     /// process.
     pub fn put_preview(&self, scope: &Scope, state: &str, at: i64) -> Result<Handle> {
-        self.if_free(|connection| put_ask(connection, scope, state, at))
+        self.with_short_wait(|connection| put_ask(connection, scope, state, at))
     }
 }
 

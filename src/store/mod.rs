@@ -27,7 +27,7 @@ pub use archive::batch::{
     Applied, AppliedMode, Batch, Body, Compaction, FactTally, NewCompaction, Original, Removed,
     SessionOrigin, Stored,
 };
-pub use archive::item::{Entry, What};
+pub use archive::item::{Entry, ItemKind};
 pub use audit::{AuditEntry, AuditVerb, Face};
 pub use care::{Checked, Collected, Gone, Retention, Stats};
 pub use content::unwrapped;
@@ -40,4 +40,4 @@ pub use place::{StoreAt, TeamStore};
 pub use range::{Range, Slice};
 pub use search::passages::{Filter, FoundPassage, Passage, PassageKind, PassageMatch, Unindexed};
 pub use search::words::Snippet;
-pub use search::{Found, Hit, Query, SearchExtent, SearchScope};
+pub use search::{Found, Hit, MAX_HITS, Query, SearchExtent, SearchScope};

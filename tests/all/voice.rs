@@ -316,7 +316,7 @@ fn what_the_user_refused_and_answered_is_told() {
     for format in [Format::CLAUDE_CODE, Format::CODEX, Format::GEMINI_CLI, Format::OPENCODE] {
         let mut bench = Bench::new(format);
         let voices = bench.voices(&harmless(Place::Output));
-        let heard = bench.agent.info().hooks.heard_at.contains(&HookMoment::BeforeCompaction);
+        let heard = bench.agent.info().hooks.reply_reaches_model_at.contains(&HookMoment::BeforeCompaction);
         let before = heard.then_some("hook before a compaction");
         for verb in ["handoff", "compact", "second compaction"].into_iter().chain(before) {
             let text = &voices[verb];

@@ -8,9 +8,9 @@ use super::folder;
 use crate::agents::Env;
 use crate::agents::install::{
     InstallRequest, MISSING_AND_REMINDER, Plugins, Registration, SeatSetting, SettingsStyle,
-    StatusLineSetting, command, with_program,
+    StatusLineSetting, command, fill_program_path,
 };
-use crate::agents::reach::quoted;
+use crate::agents::shell::quoted;
 
 pub(super) static REGISTRATION: Registration = Registration {
     program: "claude",
@@ -45,7 +45,7 @@ pub(super) static REGISTRATION: Registration = Registration {
     ]),
     seat_files: plugin,
     plugins: Some(Plugins { folder: |env, _| folder(env).join("skills"), depth: 2, word: "session.compact" }),
-    by_hand: "claude mcp remove epitome",
+    manual_removal: "claude mcp remove epitome",
     prompts: None,
     has_threshold: true,
     status_line: Some(StatusLineSetting { key: "statusLine", value: status_line }),
@@ -89,6 +89,6 @@ fn plugin(env: &Env, program: &Path, compact_at: u8) -> Vec<(PathBuf, String)> {
     vec![
         (root.join(".claude-plugin/plugin.json"), format!("{manifest:#}\n")),
         (root.join("hooks/hooks.json"), "{ \"modules\": [\"./seat.ts\"] }\n".to_owned()),
-        (root.join("hooks/seat.ts"), with_program(HOOK, program).replace(THRESHOLD, &threshold)),
+        (root.join("hooks/seat.ts"), fill_program_path(HOOK, program).replace(THRESHOLD, &threshold)),
     ]
 }

@@ -9,7 +9,8 @@ use history::error::{Error, ErrorKind, Hint, Result};
 use sessions::{Format, MemorySource, Mode, Session};
 
 use super::hooks::{AfterCompaction, AgentHooks, HookMoment};
-use super::reach::{self, Job, Reach, Way};
+use super::settings::own;
+use super::write_back::{self, Operation, Placement, WriteMethod};
 use super::{
     Agent, AgentInfo, Env, FoundSession, Problem, SessionFile, Variables, files, first_words, objects,
     spellings,
@@ -32,14 +33,18 @@ impl Agent for ClaudeCode {
             records_follow_shell: true,
             directory_fields: &["cwd", "workingDirectory"],
             hooks: AgentHooks {
-                heard_at: &[HookMoment::StartCompacted, HookMoment::BeforeCompaction, HookMoment::Turn],
+                reply_reaches_model_at: &[
+                    HookMoment::StartCompacted,
+                    HookMoment::BeforeCompaction,
+                    HookMoment::Turn,
+                ],
                 takes_text: true,
                 after: AfterCompaction::Facts,
                 missing_at_turn: true,
                 ..AgentHooks::NONE
             },
             registration: Some(&install::REGISTRATION),
-            seat: Some(&seat::ClaudeCodeSeat),
+            seat: Some(&seat::SEAT),
             ..AgentInfo::new(Format::CLAUDE_CODE, "Claude Code")
         };
         &INFO
@@ -72,7 +77,7 @@ impl Agent for ClaudeCode {
                 },
             };
             if id.is_none_or(|it| it == file.stem()) {
-                out.extend(look(&file, parent, wanted.as_deref()));
+                out.extend(read_head(&file, parent, wanted.as_deref()));
             }
         }
         out
@@ -85,18 +90,18 @@ impl Agent for ClaudeCode {
         objects(&file.head()).find_map(|it| it["cwd"].as_str().map(PathBuf::from))
     }
 
-    fn newer(&self, head: &str) -> Option<String> {
-        objects(head).find_map(|it| reach::later(it["version"].as_str()?, 2))
+    fn untested_version(&self, head: &str) -> Option<String> {
+        objects(head).find_map(|it| write_back::if_major_above(it["version"].as_str()?, 2))
     }
 
-    fn reach(&self, job: Job, _live: bool, _export: bool) -> Result<Reach> {
-        Ok(match job {
-            Job::Prune => reach::on_resume(Mode::Patch, Way::InPlace),
-            Job::Compact | Job::Restore => reach::on_resume(Mode::New, Way::Beside),
+    fn write_method(&self, operation: Operation, _live: bool, _export: bool) -> Result<WriteMethod> {
+        Ok(match operation {
+            Operation::Prune => write_back::on_resume(Mode::Patch, Placement::InPlace),
+            Operation::Compact | Operation::Restore => write_back::on_resume(Mode::New, Placement::NewFile),
         })
     }
 
-    fn place(&self, env: &Env, cwd: &Path, file_name: &str) -> Result<Option<PathBuf>> {
+    fn new_session_path(&self, env: &Env, cwd: &Path, file_name: &str) -> Result<Option<PathBuf>> {
         let slug = slug(cwd);
         if !is_slug(&slug, cwd) {
             let what =
@@ -107,16 +112,16 @@ impl Agent for ClaudeCode {
         Ok(Some(projects(env).join(slug).join(file_name)))
     }
 
-    fn file_name(&self, session: &Session, name: &str) -> String {
+    fn session_file_name(&self, session: &Session, name: &str) -> String {
         session.history.meta.session.as_deref().map_or(name.to_owned(), |it| format!("{it}.jsonl"))
     }
 
     /// Sub-agents' sessions and large tool outputs, in a folder named after the session.
-    fn beside(&self, path: &Path) -> Vec<PathBuf> {
+    fn companion_files(&self, path: &Path) -> Vec<PathBuf> {
         files(&path.with_extension(""), 3).into_iter().map(|it| it.path).collect()
     }
 
-    fn resume(&self, env: &Env, id: &str) -> String {
+    fn resume_command(&self, env: &Env, id: &str) -> String {
         format!("{}claude --resume {id}", env.assigned(FOLDER))
     }
 
@@ -143,23 +148,20 @@ impl Agent for ClaudeCode {
     }
 
     fn own_compaction(&self, setting: &dyn Fn(&str) -> Option<Value>) -> String {
-        let set = |name: &str| {
-            setting(name).is_some_and(|it| it.as_str().is_some_and(|it| !["", "0", "false"].contains(&it)))
-        };
-        let is_off = set("env:DISABLE_AUTO_COMPACT")
-            || set("env:DISABLE_COMPACT")
+        let is_off = ["env:DISABLE_AUTO_COMPACT", "env:DISABLE_COMPACT"]
+            .into_iter()
+            .any(|it| setting(it).is_some_and(|it| own::is_on(&it)))
             || setting("claude-code:autoCompactEnabled").is_some_and(|it| it == false);
         if is_off {
             return "off".to_owned();
         }
-        let number =
-            |name: &str| setting(name).and_then(|it| it.as_f64().or_else(|| it.as_str()?.parse().ok()));
+        let number = |name: &str| own::number(&setting(name)?);
         let window =
             number("env:CLAUDE_CODE_AUTO_COMPACT_WINDOW").or_else(|| number("claude-code:autoCompactWindow"));
         window.map_or("when the window is nearly full".to_owned(), |it| format!("near {it} tokens"))
     }
 
-    fn unheard(&self, env: &Env, _setting: &dyn Fn(&str) -> Option<Value>) -> Option<Problem> {
+    fn seat_blocked_by(&self, env: &Env, _setting: &dyn Fn(&str) -> Option<Value>) -> Option<Problem> {
         let [major, minor, patch] = newest_version(env).filter(|it| *it < HOOKS_SINCE)?;
         Some(Problem::new(
             format!(
@@ -214,7 +216,7 @@ fn is_slug(folder: &str, cwd: &Path) -> bool {
     }
 }
 
-fn look(file: &SessionFile, parent: Option<String>, wanted: Option<&[PathBuf]>) -> Option<FoundSession> {
+fn read_head(file: &SessionFile, parent: Option<String>, wanted: Option<&[PathBuf]>) -> Option<FoundSession> {
     let (mut cwd, mut words, mut owner, mut known) = (None, String::new(), None, false);
     for line in objects(&file.head()) {
         known |= line["type"].is_string();

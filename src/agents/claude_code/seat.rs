@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::ClaudeCode;
-use crate::agents::seat::{Around, Conversation, Given, Seat, SeatAsk, SeatSession};
+use crate::agents::seat::{Conversation, Seat, SeatAsk, SeatContext, SeatSession, SentConversation};
 use crate::agents::{self, Agent};
 use crate::files;
 use history::error::{Error, ErrorKind, Result};
@@ -18,63 +18,55 @@ use sessions::agents::claude_code::is_clients;
 const LAG: Duration = Duration::from_millis(400);
 
 /// Called by the plugin's function hook `session.compact`; replies with messages.
-pub struct ClaudeCodeSeat;
+pub(super) static SEAT: Seat = Seat {
+    format: Format::CLAUDE_CODE,
+    // Claude Code's own timeout is 30 s.
+    limit: Duration::from_secs(18),
+    answers_failure: false,
+    requested,
+    reply: |messages, _| reply(messages),
+};
 
-impl Seat for ClaudeCodeSeat {
-    fn name(&self) -> &'static str {
-        ClaudeCode.name()
-    }
-
-    /// Claude Code's own timeout is 30 s.
-    fn limit(&self) -> Duration {
-        Duration::from_secs(18)
-    }
-
-    /// The messages in the event are compacted; the transcript is archived, since that is what a user would
-    /// want back.
-    fn asked(&self, event: &Value, around: &Around<'_>) -> Result<Option<(SeatAsk, Conversation)>> {
-        let mut now = SeatSession::given(&messages(event)?, Format::ANTHROPIC)?;
-        // A sub-agent has no transcript that can be resumed.
-        let sub_agent = event["agentId"].is_string();
-        let transcript = if sub_agent { None } else { transcript(around, last_row(event)) };
-        let meta = match &transcript {
-            Some((it, _)) => Meta { agent: None, ..it.session.history.meta.clone() },
-            None => Meta { cwd: Some(around.project.into()), ..Meta::default() },
-        };
-        let mut messages = std::mem::take(&mut now.session.history).into_messages();
-        // Claude Code's own records of `/compact` commands, this one and earlier ones.
-        messages.retain(|it| !(it.role == Role::User && is_compact_command(&it.plain())));
-        for it in &mut messages {
-            let clients = it.kind == history::Kind::Said && it.texts().all(|it| is_clients(it.as_str()));
-            if it.role == Role::User && clients && it.texts().next().is_some() {
-                it.kind = history::Kind::Context;
-            }
+/// The messages in the event are compacted; the transcript is archived, since that is what a user would
+/// want back.
+fn requested(event: &Value, context: &SeatContext<'_>) -> Result<Option<(SeatAsk, Conversation)>> {
+    let mut conversation = SeatSession::from_bytes(&messages(event)?, Format::ANTHROPIC)?;
+    // A sub-agent has no transcript that can be resumed.
+    let sub_agent = event["agentId"].is_string();
+    let transcript = if sub_agent { None } else { transcript(context, last_row(event)) };
+    let meta = match &transcript {
+        Some((it, _)) => Meta { agent: None, ..it.session.history.meta.clone() },
+        None => Meta { cwd: Some(context.project.into()), ..Meta::default() },
+    };
+    let mut messages = std::mem::take(&mut conversation.session.history).into_messages();
+    // Claude Code's own records of `/compact` commands, this one and earlier ones.
+    messages.retain(|it| !(it.role == Role::User && is_compact_command(&it.plain())));
+    for it in &mut messages {
+        let clients = it.kind == history::Kind::Said && it.texts().all(|it| is_clients(it.as_str()));
+        if it.role == Role::User && clients && it.texts().next().is_some() {
+            it.kind = history::Kind::Context;
         }
-        now.session.history = History::new(messages, meta);
-        let archive = transcript.as_ref().is_some_and(|it| !it.1);
-        let original = transcript.map(|it| it.0);
-        let given = Conversation::Given(Box::new(Given { now, original, archive }));
-        let set = |from: &str| {
-            let found = (around.setting)(from)?;
-            found.as_u64().or_else(|| found.as_str()?.parse().ok())
-        };
-        let of_settings =
-            || set("env:CLAUDE_CODE_AUTO_COMPACT_WINDOW").or_else(|| set("claude-code:autoCompactWindow"));
-        let window = event["window"].as_u64().or_else(of_settings).filter(|it| *it > 0);
-        Ok(Some((SeatAsk { window, ..SeatAsk::of(event) }, given)))
     }
-
-    fn reply(&self, messages: &[Message], _text: &dyn Fn() -> String) -> Value {
-        reply(messages)
-    }
+    conversation.session.history = History::new(messages, meta);
+    let archive_both = transcript.as_ref().is_some_and(|it| !it.1);
+    let transcript = transcript.map(|it| it.0);
+    let sent = SentConversation { conversation, transcript, archive_both };
+    let set = |from: &str| {
+        let found = (context.setting)(from)?;
+        found.as_u64().or_else(|| found.as_str()?.parse().ok())
+    };
+    let of_settings =
+        || set("env:CLAUDE_CODE_AUTO_COMPACT_WINDOW").or_else(|| set("claude-code:autoCompactWindow"));
+    let window = event["window"].as_u64().or_else(of_settings).filter(|it| *it > 0);
+    Ok(Some((SeatAsk { window, ..SeatAsk::of(event) }, Conversation::Sent(Box::new(sent)))))
 }
 
 /// The calling session's transcript, and whether it contains `last_row` yet (waits up to [`LAG`] for it).
-fn transcript(around: &Around<'_>, last_row: Option<&str>) -> Option<(SeatSession, bool)> {
-    let launched = around.env.text("CLAUDE_CODE_LAUNCHED_BY_SESSION_IDS");
+fn transcript(context: &SeatContext<'_>, last_row: Option<&str>) -> Option<(SeatSession, bool)> {
+    let launched = context.env.text("CLAUDE_CODE_LAUNCHED_BY_SESSION_IDS");
     let launched = launched.and_then(|it| it.rsplit(',').next()).map(|it| it.trim().to_owned());
-    let id = (around.caller)().or(launched)?;
-    let found = agents::find(around.env, &id);
+    let id = (context.caller)().or(launched)?;
+    let found = agents::find(context.env, &id);
     let path = found.into_iter().find(|it| it.agent.name() == ClaudeCode.name() && it.id == id)?.path;
     let begun = Instant::now();
     let holds = || {
@@ -92,7 +84,7 @@ fn transcript(around: &Around<'_>, last_row: Option<&str>) -> Option<(SeatSessio
         }
         std::thread::sleep(Duration::from_millis(40));
     };
-    Some((SeatSession::file(&path, Format::CLAUDE_CODE).ok()?, whole))
+    Some((SeatSession::from_file(&path, Format::CLAUDE_CODE).ok()?, whole))
 }
 
 /// The event's messages as a JSON array in Anthropic's format. Consecutive assistant messages are merged into

@@ -22,7 +22,7 @@ pub(super) static REGISTRATION: Registration = Registration {
     seat_explained: None,
     seat_files: |_, _, _| Vec::new(),
     plugins: None,
-    by_hand: "codex mcp remove epitome",
+    manual_removal: "codex mcp remove epitome",
     prompts: Some(|env, _| home(env).join("prompts")),
     has_threshold: false,
     status_line: None,

@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::hooks::{AfterCompaction, AgentHooks, HookMoment};
-use super::reach::{self, Job, Reach};
+use super::settings::own;
+use super::write_back::{self, Operation, WriteMethod};
 use super::{
-    Agent, AgentInfo, Env, FoundSession, SessionFile, TypedPrompt, files, first_words, objects, spellings,
+    Agent, AgentInfo, Env, FoundSession, SessionFile, TypedPrompt, files, first_words, is_wanted, objects,
+    spellings,
 };
 use history::error::{Error, ErrorKind, Result};
 use history::{History, Message, Role};
@@ -28,7 +30,7 @@ impl Agent for Codex {
             directory_fields: &["cwd", "runtime_workspace_roots", "writable_roots"],
             hooks: AgentHooks {
                 file_prefix: Some("rollout-"),
-                heard_at: &[HookMoment::StartCompacted, HookMoment::Turn],
+                reply_reaches_model_at: &[HookMoment::StartCompacted, HookMoment::Turn],
                 after: AfterCompaction::Missing,
                 summary_in_session: true,
                 ..AgentHooks::NONE
@@ -55,11 +57,8 @@ impl Agent for Codex {
         let rollouts = all.filter(|it| it.name().starts_with("rollout-") && it.name().ends_with(".jsonl"));
         let mut out: Vec<FoundSession> = rollouts
             .filter(|file| id.is_none_or(|it| file.stem().ends_with(it)))
-            .filter_map(|file| look(&file))
-            .filter(|found| id.is_none_or(|it| it == found.id))
-            .filter(|found| {
-                wanted.as_ref().is_none_or(|all| found.cwd.as_ref().is_some_and(|it| all.contains(it)))
-            })
+            .filter_map(|file| read_head(&file))
+            .filter(|it| is_wanted(it, wanted.as_deref(), id))
             .collect();
         for it in &mut out {
             it.live = self.is_running(env, &it.id, &it.path);
@@ -113,21 +112,21 @@ impl Agent for Codex {
         }
     }
 
-    fn newer(&self, head: &str) -> Option<String> {
+    fn untested_version(&self, head: &str) -> Option<String> {
         objects(head).find_map(|it| {
             let payload = &it["payload"];
             let unknown =
                 |mode: &str| (!["legacy", "paginated"].contains(&mode)).then(|| format!("({mode})"));
-            reach::later(payload["cli_version"].as_str()?, 0)
+            write_back::if_major_above(payload["cli_version"].as_str()?, 0)
                 .or_else(|| payload["history_mode"].as_str().and_then(unknown))
         })
     }
 
-    fn reach(&self, _job: Job, live: bool, _export: bool) -> Result<Reach> {
-        Ok(reach::at_rest(live))
+    fn write_method(&self, _operation: Operation, live: bool, _export: bool) -> Result<WriteMethod> {
+        Ok(write_back::replace_when_idle(live))
     }
 
-    fn place(&self, env: &Env, _cwd: &Path, file_name: &str) -> Result<Option<PathBuf>> {
+    fn new_session_path(&self, env: &Env, _cwd: &Path, file_name: &str) -> Result<Option<PathBuf>> {
         // `rollout-YYYY-MM-DD…` belongs in the folder `YYYY/MM/DD`.
         let date = file_name.trim_start_matches("rollout-").get(..10).unwrap_or_default();
         let folder: PathBuf = date.split('-').collect();
@@ -135,7 +134,7 @@ impl Agent for Codex {
     }
 
     /// Codex finds a thread by the date and the id in the file name.
-    fn file_name(&self, session: &Session, name: &str) -> String {
+    fn session_file_name(&self, session: &Session, name: &str) -> String {
         let meta = &session.history.meta;
         let (Some(id), Some((begun, _))) = (meta.session.as_deref(), meta.times) else {
             return name.to_owned();
@@ -146,7 +145,7 @@ impl Agent for Codex {
         if fits { name.to_owned() } else { format!("rollout-{time}-{id}.jsonl") }
     }
 
-    fn resume(&self, env: &Env, id: &str) -> String {
+    fn resume_command(&self, env: &Env, id: &str) -> String {
         format!("{}codex resume {id}", env.assigned(FOLDER))
     }
 
@@ -178,8 +177,7 @@ impl Agent for Codex {
     }
 
     fn own_compaction(&self, setting: &dyn Fn(&str) -> Option<Value>) -> String {
-        let limit = setting("codex:model_auto_compact_token_limit")
-            .and_then(|it| it.as_f64().or_else(|| it.as_str()?.parse().ok()));
+        let limit = setting("codex:model_auto_compact_token_limit").and_then(|it| own::number(&it));
         limit.map_or("at 90 % of the window".to_owned(), |it| format!("at {it} tokens"))
     }
 }
@@ -199,7 +197,7 @@ fn lock_file(env: &Env, id: &str) -> Option<PathBuf> {
 /// How much of the end of `history.jsonl` is read, in bytes: about 50,000 prompts.
 const LOGGED: u64 = 16 << 20;
 
-fn look(file: &SessionFile) -> Option<FoundSession> {
+fn read_head(file: &SessionFile) -> Option<FoundSession> {
     let head = file.head();
     let mut lines = objects(&head);
     let first = lines.next()?;

@@ -89,6 +89,12 @@ pub(crate) fn first_words(text: &str) -> String {
     start.trim_end().to_owned()
 }
 
+/// Whether a session was started in one of these directories and has this id, where they are given.
+pub(crate) fn is_wanted(found: &FoundSession, cwd: Option<&[PathBuf]>, id: Option<&str>) -> bool {
+    cwd.is_none_or(|all| found.cwd.as_ref().is_some_and(|it| all.contains(it)))
+        && id.is_none_or(|it| it == found.id)
+}
+
 /// A directory as given and, if different, with symbolic links resolved, as most agents record it.
 pub(crate) fn spellings(cwd: &Path) -> Vec<PathBuf> {
     let mut out = vec![cwd.to_owned()];

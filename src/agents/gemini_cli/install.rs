@@ -8,7 +8,7 @@ use super::{home, seat};
 use crate::agents::install::{
     InstallRequest, NAME, REMINDER, Registration, SeatSetting, SettingsStyle, command,
 };
-use crate::agents::reach::quoted;
+use crate::agents::shell::quoted;
 
 pub(super) static REGISTRATION: Registration = Registration {
     program: "gemini",
@@ -33,7 +33,7 @@ pub(super) static REGISTRATION: Registration = Registration {
     ]),
     seat_files: |env, _, _| vec![(home(env).join("commands/epitome/compact.toml"), seat::command_file())],
     plugins: None,
-    by_hand: "gemini mcp remove -s user epitome",
+    manual_removal: "gemini mcp remove -s user epitome",
     prompts: None,
     has_threshold: false,
     status_line: None,

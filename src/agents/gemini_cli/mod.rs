@@ -11,7 +11,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::hooks::{AgentHooks, HookMoment};
-use super::reach::{self, Job, Reach};
+use super::write_back::{self, Operation, WriteMethod};
 use super::{
     Agent, AgentInfo, Env, FoundSession, HEAD, Problem, SessionFile, Variables, files, first_words, objects,
     settings, spellings,
@@ -46,11 +46,11 @@ impl Agent for GeminiCli {
                     "AfterTool",
                 ],
                 file_prefix: Some("session-"),
-                heard_at: &[HookMoment::Turn],
+                reply_reaches_model_at: &[HookMoment::Turn],
                 ..AgentHooks::NONE
             },
             registration: Some(&install::REGISTRATION),
-            seat: Some(&seat::GeminiCliSeat),
+            seat: Some(&seat::SEAT),
             ..AgentInfo::new(Format::GEMINI_CLI, "Gemini CLI")
         };
         &INFO
@@ -61,7 +61,7 @@ impl Agent for GeminiCli {
     }
 
     fn search(&self, env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<FoundSession> {
-        let known = known(env);
+        let directories = directories_by_folder(env);
         let tmp = home(env).join("tmp");
         let wanted = cwd.map(|it| projects(env, it));
         let mut best: BTreeMap<(PathBuf, String), (bool, FoundSession)> = BTreeMap::new();
@@ -82,8 +82,9 @@ impl Agent for GeminiCli {
             if short.is_some_and(|it| !file.name().contains(it)) {
                 continue;
             }
-            let cwd = known.get(project).cloned().or_else(|| cwd.map(Path::to_owned));
-            let Some(found) = look(&file, parent, cwd).filter(|it| id.is_none_or(|id| id == it.id)) else {
+            let cwd = directories.get(project).cloned().or_else(|| cwd.map(Path::to_owned));
+            let Some(found) = read_head(&file, parent, cwd).filter(|it| id.is_none_or(|id| id == it.id))
+            else {
                 continue;
             };
             // Not a stub if it has a prompt, or is so long that the prompt may come after the head.
@@ -100,10 +101,10 @@ impl Agent for GeminiCli {
 
     /// The directory of the project whose folder contains the session's file.
     fn directory_of(&self, env: &Env, path: &Path) -> Option<PathBuf> {
-        let path = crate::files::real(path);
-        let tmp = crate::files::real(&home(env).join("tmp"));
+        let path = crate::files::canonical(path);
+        let tmp = crate::files::canonical(&home(env).join("tmp"));
         let project = path.strip_prefix(tmp).ok()?.iter().next()?.to_str()?;
-        known(env).remove(project)
+        directories_by_folder(env).remove(project)
     }
 
     /// Gemini CLI 0.61 starts another file with the same id when it resumes a `.json` session, and when a
@@ -118,19 +119,19 @@ impl Agent for GeminiCli {
             .map_or_else(|| path.to_owned(), |it| it.path)
     }
 
-    fn reach(&self, _job: Job, live: bool, _export: bool) -> Result<Reach> {
-        Ok(reach::at_rest(live))
+    fn write_method(&self, _operation: Operation, live: bool, _export: bool) -> Result<WriteMethod> {
+        Ok(write_back::replace_when_idle(live))
     }
 
     fn directory_name(&self, directory: &Path) -> Option<String> {
         Some(hash(directory))
     }
 
-    fn resume(&self, _env: &Env, id: &str) -> String {
+    fn resume_command(&self, _env: &Env, id: &str) -> String {
         format!("gemini --resume {id}")
     }
 
-    fn resume_file(&self, _env: &Env, file: &str, _id: &str) -> String {
+    fn import_and_resume_command(&self, _env: &Env, file: &str, _id: &str) -> String {
         format!("gemini --session-file {file}")
     }
 
@@ -144,12 +145,10 @@ impl Agent for GeminiCli {
     }
 
     fn own_compaction(&self, setting: &dyn Fn(&str) -> Option<Value>) -> String {
-        let share = setting("gemini-cli:model.compressionThreshold")
-            .and_then(|it| it.as_f64().or_else(|| it.as_str()?.parse().ok()));
-        format!("at {:.0} % of the window", share.unwrap_or(0.5) * 100.0)
+        format!("at {:.0} % of the window", own_threshold(setting) * 100.0)
     }
 
-    fn unheard(&self, _env: &Env, setting: &dyn Fn(&str) -> Option<Value>) -> Option<Problem> {
+    fn seat_blocked_by(&self, _env: &Env, setting: &dyn Fn(&str) -> Option<Value>) -> Option<Problem> {
         let off = setting("gemini-cli:hooksConfig.enabled")? == false;
         off.then(|| {
             Problem::new(
@@ -176,12 +175,18 @@ fn home(env: &Env) -> PathBuf {
     env.home.join(".gemini")
 }
 
+/// The share of the window at which Gemini CLI compacts by itself; without a valid setting 0.5 (0.61).
+fn own_threshold(setting: &dyn Fn(&str) -> Option<Value>) -> f64 {
+    let share = setting("gemini-cli:model.compressionThreshold").and_then(|it| settings::own::number(&it));
+    share.filter(|it| *it > 0.0 && *it <= 1.0).unwrap_or(0.5)
+}
+
 /// The possible folder names of a directory: its slug in `projects.json`, and the older SHA-256.
 fn projects(env: &Env, cwd: &Path) -> Vec<String> {
-    let known = known(env);
+    let directories = directories_by_folder(env);
     let mut out = Vec::new();
     for it in spellings(cwd) {
-        out.extend(known.iter().filter(|(_, path)| **path == it).map(|(name, _)| name.clone()));
+        out.extend(directories.iter().filter(|(_, path)| **path == it).map(|(name, _)| name.clone()));
         out.push(hash(&it));
     }
     out.dedup();
@@ -189,7 +194,7 @@ fn projects(env: &Env, cwd: &Path) -> Vec<String> {
 }
 
 /// Maps folder names (slugs and hashes) to directories.
-fn known(env: &Env) -> BTreeMap<String, PathBuf> {
+fn directories_by_folder(env: &Env) -> BTreeMap<String, PathBuf> {
     let text = crate::files::read_to_string(&home(env).join("projects.json")).unwrap_or_default();
     let map: Value = serde_json::from_str(&history::json::mend(text.as_bytes())).unwrap_or_default();
     let mut out = BTreeMap::new();
@@ -205,7 +210,7 @@ fn hash(path: &Path) -> String {
     sessions::derive::hex(&Sha256::digest(path.to_string_lossy().as_bytes()))
 }
 
-fn look(file: &SessionFile, parent: Option<String>, cwd: Option<PathBuf>) -> Option<FoundSession> {
+fn read_head(file: &SessionFile, parent: Option<String>, cwd: Option<PathBuf>) -> Option<FoundSession> {
     let head = file.head();
     let mut id = None;
     let mut words = String::new();

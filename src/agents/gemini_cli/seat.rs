@@ -6,49 +6,36 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{GeminiCli, home};
-use crate::agents::seat::{Around, Conversation, Given, Seat, SeatAsk, SeatSession};
-use crate::agents::{Agent, hooks, settings};
+use super::{GeminiCli, own_threshold};
+use crate::agents::hooks;
+use crate::agents::seat::{Conversation, Seat, SeatAsk, SeatContext, SeatSession, SentConversation};
 use compaction::plan::Cause;
 use history::error::Result;
 use history::{History, Kind, Message, Role};
 use sessions::Format;
 
 /// Called by the hook AfterAgent; replies with one text.
-pub struct GeminiCliSeat;
+pub(super) static SEAT: Seat = Seat {
+    format: Format::GEMINI_CLI,
+    limit: Duration::from_secs(7),
+    // A failed hook must still print a valid reply.
+    answers_failure: true,
+    requested,
+    reply: |_, text| reply(&text()),
+};
 
-impl Seat for GeminiCliSeat {
-    fn name(&self) -> &'static str {
-        GeminiCli.name()
-    }
-
-    fn limit(&self) -> Duration {
-        Duration::from_secs(7)
-    }
-
-    /// A failed hook must still print a valid reply.
-    fn answers_failure(&self) -> bool {
-        true
-    }
-
-    fn asked(&self, event: &Value, around: &Around<'_>) -> Result<Option<(SeatAsk, Conversation)>> {
-        let path = PathBuf::from(event["transcript_path"].as_str().unwrap_or_default());
-        let found = hooks::reported(&GeminiCli, &path);
-        let model = found.as_ref().and_then(|it| it.model.as_deref());
-        let settings = std::fs::read_to_string(home(around.env).join("settings.json")).unwrap_or_default();
-        let window = model.and_then(around.window);
-        let Some((cause, focus)) = asked(event, found.as_ref().map(|it| it.tokens), window, &settings) else {
-            return Ok(None);
-        };
-        let mut now = SeatSession::file(&path, Format::GEMINI_CLI)?;
-        now.session.history = conversation(now.session.history);
-        let given = Conversation::Given(Box::new(Given { now, original: None, archive: false }));
-        Ok(Some((SeatAsk { cause, focus, ..SeatAsk::of(event) }, given)))
-    }
-
-    fn reply(&self, _messages: &[Message], text: &dyn Fn() -> String) -> Value {
-        reply(&text())
-    }
+fn requested(event: &Value, context: &SeatContext<'_>) -> Result<Option<(SeatAsk, Conversation)>> {
+    let path = PathBuf::from(event["transcript_path"].as_str().unwrap_or_default());
+    let found = hooks::reported(&GeminiCli, &path);
+    let model = found.as_ref().and_then(|it| it.model.as_deref());
+    let threshold = threshold(model.and_then(context.window), own_threshold(context.setting));
+    let Some((cause, focus)) = cause_and_focus(event, found.as_ref().map(|it| it.tokens), threshold) else {
+        return Ok(None);
+    };
+    let mut sent = SeatSession::from_file(&path, Format::GEMINI_CLI)?;
+    sent.session.history = conversation(sent.session.history);
+    let sent = SentConversation { conversation: sent, transcript: None, archive_both: false };
+    Ok(Some((SeatAsk { cause, focus, ..SeatAsk::of(event) }, Conversation::Sent(Box::new(sent)))))
 }
 
 /// Prefix of the prompt that our command `/epitome:compact` sends.
@@ -57,17 +44,10 @@ const BY_HAND: &str = "EPITOME: compact this conversation now.";
 const AT_MOST: u64 = 500_000;
 /// Share of Gemini CLI's own threshold at which we compact, so as to come first.
 const BEFORE_ITS_OWN: f64 = 0.9;
-/// Default of Gemini CLI's own threshold, as a share of the window (0.61: `model.compressionThreshold`).
-const ITS_OWN: f64 = 0.5;
 
 /// The cause of the compaction and the user's focus; `None`: do not compact. `reported`: tokens of the last
-/// answer; `window`: the model's.
-fn asked(
-    event: &Value,
-    reported: Option<u64>,
-    window: Option<u64>,
-    settings_text: &str,
-) -> Option<(Cause, Option<String>)> {
+/// answer.
+fn cause_and_focus(event: &Value, reported: Option<u64>, threshold: u64) -> Option<(Cause, Option<String>)> {
     // The AfterAgent that follows our own denial: denying that too would loop forever.
     if event["hook_event_name"] != "AfterAgent" || event["stop_hook_active"] == true {
         return None;
@@ -77,14 +57,11 @@ fn asked(
         let words = words.rsplit_once("Focus:").map(|it| it.1.trim()).filter(|it| !it.is_empty());
         return Some((Cause::Manual, words.map(str::to_owned)));
     }
-    (reported? >= threshold(window, settings_text)).then_some((Cause::Auto, None))
+    (reported? >= threshold).then_some((Cause::Auto, None))
 }
 
-/// Reported tokens from which we compact: before Gemini CLI does.
-fn threshold(window: Option<u64>, settings_text: &str) -> u64 {
-    let own = settings::get(settings_text, &["model", "compressionThreshold"])
-        .and_then(|it| it.parse::<f64>().ok());
-    let own = own.filter(|it| *it > 0.0 && *it <= 1.0).unwrap_or(ITS_OWN);
+/// Reported tokens from which we compact: before Gemini CLI does, at its `own` share of the window.
+fn threshold(window: Option<u64>, own: f64) -> u64 {
     window.map_or(AT_MOST, |it| AT_MOST.min((it as f64 * own * BEFORE_ITS_OWN) as u64))
 }
 
@@ -139,16 +116,18 @@ mod tests {
     fn when_it_is_asked() {
         let event = |prompt: &str, again: bool| json!({"hook_event_name": "AfterAgent", "prompt": prompt, "stop_hook_active": again});
         let window = Some(1_048_576);
-        assert_eq!(asked(&event("x", false), Some(471_859), window, "{}"), Some((Cause::Auto, None)));
-        assert_eq!(asked(&event("x", false), Some(471_858), window, "{}"), None);
-        assert_eq!(asked(&event("x", false), None, window, "{}"), None);
-        assert_eq!(asked(&event("x", true), Some(900_000), window, "{}"), None);
-        assert_eq!(threshold(None, ""), 500_000);
-        assert_eq!(threshold(window, "{\"model\": {\"compressionThreshold\": 0.2}}"), 188_743);
-        assert_eq!(threshold(window, "{\"model\": {\"compressionThreshold\": -3}}"), 471_859);
+        let share = |set: Option<f64>| own_threshold(&|_| set.map(Value::from));
+        assert_eq!(cause_and_focus(&event("x", false), Some(471_859), 471_859), Some((Cause::Auto, None)));
+        assert_eq!(cause_and_focus(&event("x", false), Some(471_858), 471_859), None);
+        assert_eq!(cause_and_focus(&event("x", false), None, 471_859), None);
+        assert_eq!(cause_and_focus(&event("x", true), Some(900_000), 471_859), None);
+        assert_eq!(threshold(None, share(None)), 500_000);
+        assert_eq!(threshold(window, share(None)), 471_859);
+        assert_eq!(threshold(window, share(Some(0.2))), 188_743);
+        assert_eq!(threshold(window, share(Some(-3.0))), 471_859);
         let toml: toml::Table = command_file().parse().unwrap();
         let prompt = toml["prompt"].as_str().unwrap();
-        let by_hand = |args: &str| asked(&event(&prompt.replace("{{args}}", args), false), None, None, "");
+        let by_hand = |args: &str| cause_and_focus(&event(&prompt.replace("{{args}}", args), false), None, 0);
         assert_eq!(by_hand("the parser"), Some((Cause::Manual, Some("the parser".to_owned()))));
         assert_eq!(by_hand(""), Some((Cause::Manual, None)));
     }

@@ -42,7 +42,7 @@ pub struct AgentHooks {
     /// Prefix of its session files' names, if that identifies this agent.
     pub file_prefix: Option<&'static str>,
     /// The moments at which a reply reaches its model.
-    pub heard_at: &'static [HookMoment],
+    pub reply_reaches_model_at: &'static [HookMoment],
     /// Whether it takes the reply before a compaction as plain text; otherwise as JSON.
     pub takes_text: bool,
     /// Whether the reply before a compaction must list the summary's sections; other agents take instructions
@@ -70,7 +70,7 @@ impl AgentHooks {
     pub const NONE: Self = Self {
         own_events: &[],
         file_prefix: None,
-        heard_at: &[],
+        reply_reaches_model_at: &[],
         takes_text: false,
         wants_sections: false,
         after: AfterCompaction::Nothing,
@@ -144,8 +144,8 @@ impl HookEvent {
     pub fn answer(&self, text: &str) -> String {
         let hooks = &self.agent.info().hooks;
         let plain = self.moment == HookMoment::BeforeCompaction && hooks.takes_text;
-        let deaf = !hooks.heard_at.contains(&self.moment);
-        match (text.is_empty() || deaf, plain) {
+        let cannot_reach_model = !hooks.reply_reaches_model_at.contains(&self.moment);
+        match (text.is_empty() || cannot_reach_model, plain) {
             (true, _) => String::new(),
             (false, true) => format!("{text}\n"),
             (false, false) => {

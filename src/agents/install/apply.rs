@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::records::Records;
 use super::{FileChange, InstallPlan};
-use crate::files::real;
+use crate::files::canonical;
 use history::error::{Error, ErrorKind, Result};
 
 /// Applies an installation. What it creates is recorded first, in our data directory `data`; if a change
@@ -16,7 +16,7 @@ pub fn put_in(data: &Path, agent: &str, plan: &InstallPlan) -> Result<()> {
     let mut after = before.clone();
     after.add(agent, &plan.made);
     for it in changes.iter().filter(|it| it.after.is_some()) {
-        after.add_folders_of(&real(&it.path));
+        after.add_folders_of(&canonical(&it.path));
     }
     after.write(data)?;
     let done = apply(changes);
@@ -43,7 +43,7 @@ pub fn differ(it: &&FileChange) -> bool {
 /// Fails if one of the files is read-only: checked for all before the first is changed.
 fn writable(changes: &[FileChange]) -> Result<()> {
     for it in changes.iter().filter(differ) {
-        let path = real(&it.path);
+        let path = canonical(&it.path);
         let there = path.ancestors().find(|it| it.exists());
         let folder = path.ancestors().skip(1).find(|it| it.exists());
         let locked = |it: &&Path| std::fs::metadata(it).is_ok_and(|it| it.permissions().readonly());
@@ -94,7 +94,7 @@ fn put(path: &Path, before: Option<&str>, after: Option<&str>) -> Result<()> {
     match after {
         Some(text) => {
             // A symbolic link is kept: its target is written.
-            let path = real(path);
+            let path = canonical(path);
             std::fs::create_dir_all(path.parent().unwrap_or(&path)).map_err(fail)?;
             crate::files::install(&path, text.as_bytes())
         }

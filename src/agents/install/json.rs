@@ -9,7 +9,8 @@ use super::by_hand::registered_by_hand;
 use super::ours::is_our_command;
 use super::status_line::with_status_line;
 use super::{
-    FileChange, InstallRequest, Made, MadeInFiles, NAME, Registration, SeatSetting, SettingsStyle, text_of,
+    FileChange, InstallRequest, Made, MadeInFiles, NAME, Registration, SeatSetting, SettingsStyle,
+    read_settings,
 };
 use crate::agents::settings;
 use history::error::{Error, ErrorKind, Result};
@@ -29,7 +30,7 @@ impl Edits {
         section: &str,
         entry: &Value,
         wanted: &InstallRequest,
-        by_hand: &str,
+        manual_removal: &str,
     ) -> Result<()> {
         let entry = entry.to_string();
         self.json(file, |text, made| {
@@ -41,8 +42,8 @@ impl Edits {
             settings::insert(&text, &[section], NAME, &entry)
         })?;
         let before = self.files.get(file).and_then(|it| it.before.as_deref()).unwrap_or_default();
-        if !wanted.ours && settings::get(before, &[section, NAME]).is_some_and(|it| it != entry) {
-            return Err(registered_by_hand(by_hand, file));
+        if !wanted.entry_is_ours && settings::get(before, &[section, NAME]).is_some_and(|it| it != entry) {
+            return Err(registered_by_hand(manual_removal, file));
         }
         Ok(())
     }
@@ -81,7 +82,7 @@ impl Edits {
         let change = match self.files.remove(path) {
             Some(change) => change,
             None => {
-                let before = text_of(path)?;
+                let before = read_settings(path)?;
                 FileChange { path: path.to_owned(), after: before.clone(), before }
             }
         };

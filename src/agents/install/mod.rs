@@ -24,18 +24,18 @@ use std::path::Path;
 use history::error::{Error, ErrorKind, Result};
 
 pub use by_hand::snippet;
-pub(super) use ours::{command, with_program};
+pub(super) use ours::{command, fill_program_path};
 pub use plan::{FileChange, InstallPlan, InstallRequest, Made, MadeInFiles, install, uninstall};
 pub(super) use registration::{MISSING_AND_REMINDER, REMINDER};
 pub use registration::{Plugins, Registration, SeatSetting, SettingsStyle, StatusLineSetting};
-pub use state::{expect_agent, installed, other_seats, registered, seated};
+pub use state::{expect_agent, has_seat, installed, other_seats, registered};
 pub use status_line::other_status_line;
 
 /// The name under which our server is registered.
 pub const NAME: &str = "epitome";
 
 /// The text of a settings file; `None` if it does not exist.
-fn text_of(path: &Path) -> Result<Option<String>> {
+fn read_settings(path: &Path) -> Result<Option<String>> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && path.is_symlink() => {

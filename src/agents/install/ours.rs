@@ -6,7 +6,7 @@ use std::path::Path;
 const MARK: &str = "epitome";
 
 /// The text with this program's path in place of the placeholder.
-pub fn with_program(text: &str, program: &Path) -> String {
+pub fn fill_program_path(text: &str, program: &Path) -> String {
     let program = serde_json::to_string(&program.display().to_string()).unwrap_or_default();
     text.replace("\"@EPITOME@\"", &program)
 }
@@ -18,7 +18,7 @@ pub fn is_our_file(text: &str) -> bool {
 }
 
 pub fn command(program: &Path) -> String {
-    format!("{} hook", crate::agents::reach::quoted(&program.to_string_lossy()))
+    format!("{} hook", crate::agents::shell::quoted(&program.to_string_lossy()))
 }
 
 /// Whether a hook's command runs epitome, whatever path it was installed at.

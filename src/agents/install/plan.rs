@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::json::without_hooks;
-use super::ours::{is_our_file, with_program};
+use super::ours::{fill_program_path, is_our_file};
 use super::status_line::without_status_line;
 use super::toml::{is_our_section, toml_change};
-use super::{NAME, Registration, SettingsStyle, json::Edits, text_of};
+use super::{NAME, Registration, SettingsStyle, json::Edits, read_settings};
 use crate::agents::Env;
 use crate::agents::settings::{self, sections};
 use history::error::{Error, ErrorKind, Result};
@@ -28,7 +28,7 @@ pub struct InstallRequest {
     /// Whether the agent may run our tools without asking.
     pub trust: bool,
     /// Whether an existing entry under our name is known to be ours.
-    pub ours: bool,
+    pub entry_is_ours: bool,
     /// No provider is configured, so every call finishes within seconds.
     pub offline: bool,
 }
@@ -75,17 +75,17 @@ pub fn install(env: &Env, config: &Path, of: &Registration, wanted: &InstallRequ
             edits.files.insert(server, change);
         }
         SettingsStyle::Json { section, server: entry, hook, seat } => {
-            edits.server(&server, section, &entry(wanted), wanted, of.by_hand)?;
+            edits.server(&server, section, &entry(wanted), wanted, of.manual_removal)?;
             edits.hooks(&hooks, of, *hook, seat, wanted)?;
         }
         SettingsStyle::Plugin { section, server: entry, text } => {
-            edits.server(&server, section, &entry(wanted), wanted, of.by_hand)?;
+            edits.server(&server, section, &entry(wanted), wanted, of.manual_removal)?;
             edits.files.insert(hooks.clone(), plugin_change(hooks, text, wanted)?);
         }
         SettingsStyle::SeatFiles => {}
     }
     for (path, text) in (of.seat_files)(env, &wanted.program, wanted.compact_at) {
-        let before = text_of(&path)?;
+        let before = read_settings(&path)?;
         if before.as_deref().is_some_and(|it| !is_our_file(it)) {
             let what = "expected no file of that name, or one made by Epitome, found another; rename it, or use \
                         --no-seat";
@@ -100,13 +100,13 @@ pub fn install(env: &Env, config: &Path, of: &Registration, wanted: &InstallRequ
 
 /// `text`: the plugin, with placeholders for the program's path and the seat.
 fn plugin_change(path: PathBuf, text: &str, wanted: &InstallRequest) -> Result<FileChange> {
-    let before = text_of(&path)?;
+    let before = read_settings(&path)?;
     if before.as_deref().is_some_and(|it| it.lines().next() != text.lines().next()) {
         let what = "expected no plugin of that name, or Epitome's own, found another; rename it";
         return Err(Error::new(ErrorKind::Refused, what).at_path(&path));
     }
     let plugin = || {
-        let text = with_program(text, &wanted.program);
+        let text = fill_program_path(text, &wanted.program);
         text.replace("\"@SEAT@\"", if wanted.seat { "true" } else { "false" })
     };
     Ok(FileChange { path, before, after: (wanted.hooks || wanted.seat).then(plugin) })
@@ -122,7 +122,7 @@ pub fn uninstall(env: &Env, config: &Path, of: &Registration, made: &MadeInFiles
         paths.push(hooks.clone());
     }
     for path in paths {
-        let Some(before) = text_of(&path)?.filter(|it| !it.trim().is_empty()) else { continue };
+        let Some(before) = read_settings(&path)?.filter(|it| !it.trim().is_empty()) else { continue };
         let made = made.get(&path.display().to_string()).map(Vec::as_slice).unwrap_or_default();
         let after = if is_plugin(&path) { None } else { without_ours(&path, &before, of, made)? };
         if after.as_deref() != Some(&before) {
@@ -130,7 +130,7 @@ pub fn uninstall(env: &Env, config: &Path, of: &Registration, made: &MadeInFiles
         }
     }
     for (path, _) in (of.seat_files)(env, Path::new(""), 0) {
-        if let Some(before) = text_of(&path)?.filter(|it| is_our_file(it)) {
+        if let Some(before) = read_settings(&path)?.filter(|it| is_our_file(it)) {
             out.push(FileChange { path, before: Some(before), after: None });
         }
     }

@@ -27,7 +27,7 @@ pub struct Registration {
     /// Where other plugins that compact in its place may be.
     pub plugins: Option<Plugins>,
     /// How to remove a server that the user registered by hand.
-    pub by_hand: &'static str,
+    pub manual_removal: &'static str,
     /// The folder of the user's prompt files, for an agent that does not show an MCP server's prompts.
     pub prompts: Option<fn(env: &Env, config: &Path) -> PathBuf>,
     /// Whether the seat can compact at the end of a turn above a given share of the window.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::json::is_ours;
 use super::ours::is_our_file;
 use super::toml::is_our_hook;
-use super::{NAME, Plugins, Registration, SeatSetting, SettingsStyle, text_of};
+use super::{NAME, Plugins, Registration, SeatSetting, SettingsStyle, read_settings};
 use crate::agents::settings::{self, sections};
 use crate::agents::{AgentRef, Env};
 use history::error::{Error, ErrorKind, Result};
@@ -33,7 +33,7 @@ pub fn expect_agent(env: &Env, config: &Path, agent: AgentRef, of: &Registration
 }
 
 /// Whether we compact in an agent's place.
-pub fn seated(env: &Env, config: &Path, of: &Registration) -> bool {
+pub fn has_seat(env: &Env, config: &Path, of: &Registration) -> bool {
     let (_, hooks) = (of.files)(env, config);
     match &of.style {
         SettingsStyle::Toml => false,
@@ -50,7 +50,7 @@ pub fn seated(env: &Env, config: &Path, of: &Registration) -> bool {
 /// Whether we are registered with an agent: by our server or, for an agent without MCP, by the seat.
 pub fn registered(env: &Env, config: &Path, of: &Registration) -> bool {
     match of.style {
-        SettingsStyle::SeatFiles => seated(env, config, of),
+        SettingsStyle::SeatFiles => has_seat(env, config, of),
         _ => installed(env, config, of).0,
     }
 }
@@ -63,7 +63,7 @@ pub fn installed(env: &Env, config: &Path, of: &Registration) -> (bool, bool) {
             let text = text(&server);
             let server = |path: &[String], _: &str| path == ["mcp_servers", NAME];
             let hook = |path: &[String], text: &str| is_our_hook(path, text);
-            (sections::any(&text, server), sections::any(&text, hook))
+            (sections::contains_section(&text, server), sections::contains_section(&text, hook))
         }
         SettingsStyle::Plugin { section, .. } => {
             (settings::get(&text(&server), &[section, NAME]).is_some(), hooks.exists())
@@ -93,5 +93,5 @@ pub fn other_seats(env: &Env, config: &Path, of: &Registration) -> Vec<PathBuf> 
 
 /// The text of a settings file; empty if it cannot be read.
 fn text(path: &Path) -> String {
-    text_of(path).ok().flatten().unwrap_or_default()
+    read_settings(path).ok().flatten().unwrap_or_default()
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{InstallRequest, NAME, Registration, StatusLineSetting, text_of};
+use super::{InstallRequest, NAME, Registration, StatusLineSetting, read_settings};
 use crate::agents::{Env, settings};
 
 /// Settings with our status line, if wanted or installed before; a status line of the user's is kept.
@@ -41,6 +41,6 @@ fn is_our_status_line(value: &str) -> bool {
 pub fn other_status_line(env: &Env, config: &Path, of: &Registration) -> Option<PathBuf> {
     let key = of.status_line.as_ref()?.key;
     let (_, path) = (of.files)(env, config);
-    let text = text_of(&path).ok().flatten()?;
+    let text = read_settings(&path).ok().flatten()?;
     settings::get(&text, &[key]).is_some_and(|it| !is_our_status_line(it)).then_some(path)
 }

@@ -38,7 +38,7 @@ fn round(env: &Env, config: &Path, agent: AgentRef, hooks: bool, seat: bool) -> 
         hooks,
         seat,
         trust: false,
-        ours: false,
+        entry_is_ours: false,
         offline: true,
         compact_at: 0,
         status_line: true,
@@ -58,17 +58,17 @@ fn round(env: &Env, config: &Path, agent: AgentRef, hooks: bool, seat: bool) -> 
     write(&changes);
     let plugin = is_plugin(of) && seat;
     assert_eq!(installed(env, config, of), (true, hooks || plugin), "{agent:?}");
-    assert_eq!(seated(env, config, of), seat && of.seat_explained.is_some(), "{agent:?}");
+    assert_eq!(has_seat(env, config, of), seat && of.seat_explained.is_some(), "{agent:?}");
     let again = install(env, config, of, &wanted).unwrap();
     assert!(again.changes.iter().all(|it| it.before == it.after), "{agent:?} {again:?}");
     assert!(again.made.values().all(Vec::is_empty), "{again:?}");
     // A newer program at another path replaces it.
-    let moved = InstallRequest { program: "/new/epitome".into(), ours: true, ..wanted };
+    let moved = InstallRequest { program: "/new/epitome".into(), entry_is_ours: true, ..wanted };
     write(&install(env, config, of, &moved).unwrap().changes);
     let undone = uninstall(env, config, of, &made).unwrap();
     write(&undone);
     assert_eq!(installed(env, config, of), (false, false));
-    assert!(!seated(env, config, of));
+    assert!(!has_seat(env, config, of));
     changes.into_iter().map(|it| it.path).collect()
 }
 
@@ -155,7 +155,7 @@ fn everything() -> InstallRequest {
         hooks: true,
         seat: true,
         trust: true,
-        ours: false,
+        entry_is_ours: false,
         offline: true,
         compact_at: 0,
         status_line: true,

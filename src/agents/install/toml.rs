@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::by_hand::registered_by_hand;
 use super::ours::{command, is_our_command};
-use super::{FileChange, InstallRequest, Made, MadeInFiles, NAME, Registration, text_of};
+use super::{FileChange, InstallRequest, Made, MadeInFiles, NAME, Registration, read_settings};
 use crate::agents::settings::sections;
 use history::error::{Error, ErrorKind, Result};
 
@@ -14,7 +14,7 @@ pub(super) fn toml_change(
     wanted: &InstallRequest,
     made: &mut MadeInFiles,
 ) -> Result<FileChange> {
-    let before = text_of(path)?;
+    let before = read_settings(path)?;
     if before.is_none() {
         made.entry(path.display().to_string()).or_default().push(Made::File);
     }
@@ -25,14 +25,14 @@ pub(super) fn toml_change(
         parsed.map_err(|error| refuse(format!("expected TOML, found: {}", error.message())))
     };
     let registered = |text: &str| Ok(parsed(text)?.get("mcp_servers").and_then(|it| it.get(NAME)).is_some());
-    let ours = wanted.ours || sections::is_framed(&text);
+    let ours = wanted.entry_is_ours || sections::is_framed(&text);
     if registered(&text)? && !ours {
-        return Err(registered_by_hand(of.by_hand, path));
+        return Err(registered_by_hand(of.manual_removal, path));
     }
     let text = sections::remove(&text, is_our_section);
     // Still there after removing our sections: not ours (such as an inline table).
     if registered(&text)? {
-        return Err(registered_by_hand(of.by_hand, path));
+        return Err(registered_by_hand(of.manual_removal, path));
     }
     let quoted = |text: &str| ::toml::Value::String(text.to_owned()).to_string();
     let program = wanted.program.display().to_string();

@@ -32,7 +32,7 @@ pub(super) static REGISTRATION: Registration = Registration {
         depth: 0,
         word: "experimental.session.compacting",
     }),
-    by_hand: "remove \"epitome\" from \"mcp\"",
+    manual_removal: "remove \"epitome\" from \"mcp\"",
     prompts: None,
     has_threshold: false,
     status_line: None,

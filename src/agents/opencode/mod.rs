@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::hooks::{AgentHooks, HookMoment};
-use super::reach::{self, Job, Reach, Way};
+use super::write_back::{self, Operation, Placement, WriteMethod};
 use super::{Agent, AgentInfo, Env, FoundSession, Problem, Variables, spellings};
 use crate::agents::settings::own;
 use history::error::Result;
@@ -28,14 +28,14 @@ impl Agent for OpenCode {
             database: Some(&OpenCode),
             directory_fields: &["directory", "cwd", "root"],
             hooks: AgentHooks {
-                heard_at: &[HookMoment::BeforeCompaction],
+                reply_reaches_model_at: &[HookMoment::BeforeCompaction],
                 takes_text: true,
                 wants_sections: true,
                 summary_in_session: true,
                 ..AgentHooks::NONE
             },
             registration: Some(&install::REGISTRATION),
-            seat: Some(&seat::OpenCodeSeat),
+            seat: Some(&seat::SEAT),
             ..AgentInfo::new(Format::OPENCODE, "OpenCode")
         };
         &INFO
@@ -63,32 +63,36 @@ impl Agent for OpenCode {
         is_running(&session.path, &session.id)
     }
 
-    fn newer(&self, head: &str) -> Option<String> {
+    fn untested_version(&self, head: &str) -> Option<String> {
         let (_, rest) = head.split_once("\"version\":")?;
-        reach::later(rest.split('"').nth(1)?, 1)
+        write_back::if_major_above(rest.split('"').nth(1)?, 1)
     }
 
-    fn reach(&self, job: Job, live: bool, export: bool) -> Result<Reach> {
-        Ok(match (job, live) {
+    fn write_method(&self, operation: Operation, live: bool, export: bool) -> Result<WriteMethod> {
+        Ok(match (operation, live) {
             // `opencode import` adds messages to a session with the same id but changes none: clearing
             // outputs needs a new session.
-            (Job::Compact, _) if export => reach::on_resume(Mode::Append, Way::Replace),
-            (Job::Prune | Job::Restore, _) if export => reach::on_resume(Mode::New, Way::Replace),
-            (Job::Prune, _) => reach::at_once(Mode::Patch, Way::Rows),
-            (Job::Compact, false) => reach::at_once(Mode::Append, Way::Rows),
-            (Job::Compact | Job::Restore, _) => reach::on_resume(Mode::New, Way::Rows),
+            (Operation::Compact, _) if export => write_back::on_resume(Mode::Append, Placement::Replace),
+            (Operation::Prune | Operation::Restore, _) if export => {
+                write_back::on_resume(Mode::New, Placement::Replace)
+            }
+            (Operation::Prune, _) => write_back::on_next_request(Mode::Patch, Placement::Database),
+            (Operation::Compact, false) => write_back::on_next_request(Mode::Append, Placement::Database),
+            (Operation::Compact | Operation::Restore, _) => {
+                write_back::on_resume(Mode::New, Placement::Database)
+            }
         })
     }
 
-    fn resume(&self, env: &Env, id: &str) -> String {
+    fn resume_command(&self, env: &Env, id: &str) -> String {
         format!("{}opencode --session {id}", env.assigned(DATA))
     }
 
-    fn resume_file(&self, _env: &Env, file: &str, id: &str) -> String {
+    fn import_and_resume_command(&self, _env: &Env, file: &str, id: &str) -> String {
         format!("opencode import {file} && opencode --session {id}")
     }
 
-    fn take_in(&self, file: &str) -> Option<String> {
+    fn import_command(&self, file: &str) -> Option<String> {
         Some(format!("opencode import {file}"))
     }
 
@@ -123,13 +127,12 @@ impl Agent for OpenCode {
     }
 
     fn own_compaction(&self, setting: &dyn Fn(&str) -> Option<Value>) -> String {
-        let is_set = setting("env:OPENCODE_DISABLE_AUTOCOMPACT")
-            .is_some_and(|it| it.as_str().is_some_and(|it| !["", "0", "false"].contains(&it)));
-        let is_off = is_set || setting("opencode:compaction.auto").is_some_and(|it| it == false);
+        let is_off = setting("env:OPENCODE_DISABLE_AUTOCOMPACT").is_some_and(|it| own::is_on(&it))
+            || setting("opencode:compaction.auto").is_some_and(|it| it == false);
         if is_off { "off" } else { "when the window is full" }.to_owned()
     }
 
-    fn unheard(&self, env: &Env, _setting: &dyn Fn(&str) -> Option<Value>) -> Option<Problem> {
+    fn seat_blocked_by(&self, env: &Env, _setting: &dyn Fn(&str) -> Option<Value>) -> Option<Problem> {
         let version = newest_version(env)?;
         let major: u32 = version.split('.').next()?.parse().ok()?;
         (major >= PLUGINS_UNTIL).then(|| {

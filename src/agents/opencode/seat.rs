@@ -4,32 +4,22 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::OpenCode;
-use crate::agents::Agent;
-use crate::agents::seat::{Around, Conversation, Seat, SeatAsk};
-use history::Message;
+use crate::agents::seat::{Conversation, Seat, SeatAsk, SeatContext};
 use history::error::{Error, ErrorKind, Result};
+use sessions::Format;
 
-pub struct OpenCodeSeat;
+pub(super) static SEAT: Seat = Seat {
+    format: Format::OPENCODE,
+    limit: Duration::from_secs(8),
+    answers_failure: false,
+    requested,
+    reply: |_, text| json!({ "text": text() }),
+};
 
-impl Seat for OpenCodeSeat {
-    fn name(&self) -> &'static str {
-        OpenCode.name()
-    }
-
-    fn limit(&self) -> Duration {
-        Duration::from_secs(8)
-    }
-
-    fn asked(&self, event: &Value, _around: &Around<'_>) -> Result<Option<(SeatAsk, Conversation)>> {
-        let id = event["session_id"].as_str().filter(|it| !it.is_empty());
-        let id =
-            id.ok_or_else(|| Error::new(ErrorKind::Input, "expected session_id in the event, found none"))?;
-        let session = Conversation::Session(OpenCode.format(), id.to_owned());
-        Ok(Some((SeatAsk::of(event), session)))
-    }
-
-    fn reply(&self, _messages: &[Message], text: &dyn Fn() -> String) -> Value {
-        json!({ "text": text() })
-    }
+fn requested(event: &Value, _: &SeatContext<'_>) -> Result<Option<(SeatAsk, Conversation)>> {
+    let id = event["session_id"].as_str().filter(|it| !it.is_empty());
+    let id =
+        id.ok_or_else(|| Error::new(ErrorKind::Input, "expected session_id in the event, found none"))?;
+    let session = Conversation::Session(Format::OPENCODE, id.to_owned());
+    Ok(Some((SeatAsk::of(event), session)))
 }

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::install::{Registration, SettingsStyle, with_program};
-use super::seat::{Around, Conversation, Given, Seat, SeatAsk, SeatSession};
-use super::{Agent, AgentInfo, Env, FoundSession, SessionFile, files, first_words, objects, spellings};
-use history::Message;
+use super::install::{Registration, SettingsStyle, fill_program_path};
+use super::seat::{Conversation, Seat, SeatAsk, SeatContext, SeatSession, SentConversation};
+use super::{
+    Agent, AgentInfo, Env, FoundSession, SessionFile, files, first_words, is_wanted, objects, spellings,
+};
 use history::error::Result;
 use sessions::Format;
 
@@ -19,7 +20,7 @@ impl Agent for Pi {
     fn info(&self) -> &'static AgentInfo {
         static INFO: AgentInfo = AgentInfo {
             registration: Some(&REGISTRATION),
-            seat: Some(&PiSeat),
+            seat: Some(&SEAT),
             ..AgentInfo::new(Format::PI, "pi")
         };
         &INFO
@@ -31,16 +32,13 @@ impl Agent for Pi {
 
     fn search(&self, env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<FoundSession> {
         let wanted = cwd.map(spellings);
-        let here = |it: &FoundSession| {
-            wanted.as_ref().is_none_or(|all| it.cwd.as_ref().is_some_and(|cwd| all.contains(cwd)))
-        };
         let files = files(&self.home(env), 1).into_iter();
         let named = |it: &SessionFile| id.is_none_or(|id| it.stem().ends_with(id));
-        let found = files.filter(named).filter_map(|it| look(&it));
-        found.filter(|it| here(it) && id.is_none_or(|id| it.id == id)).collect()
+        let found = files.filter(named).filter_map(|it| read_head(&it));
+        found.filter(|it| is_wanted(it, wanted.as_deref(), id)).collect()
     }
 
-    fn resume(&self, _env: &Env, id: &str) -> String {
+    fn resume_command(&self, _env: &Env, id: &str) -> String {
         format!("pi --session {id}")
     }
 
@@ -62,7 +60,7 @@ fn folder(env: &Env) -> PathBuf {
 }
 
 /// Reads the header of a session, `<time>_<id>.jsonl` in a folder per directory.
-fn look(file: &SessionFile) -> Option<FoundSession> {
+fn read_head(file: &SessionFile) -> Option<FoundSession> {
     if file.path.extension().is_none_or(|it| it != "jsonl") {
         return None;
     }
@@ -91,39 +89,32 @@ static REGISTRATION: Registration = Registration {
         "to leave: epitome uninstall pi; if anything goes wrong, pi compacts by itself",
     ]),
     seat_files: |env, program, _| {
-        let text = with_program(include_str!("extension.ts"), program);
+        let text = fill_program_path(include_str!("extension.ts"), program);
         vec![(folder(env).join("extensions/epitome.ts"), text)]
     },
     plugins: None,
-    by_hand: "",
+    manual_removal: "",
     prompts: None,
     has_threshold: false,
     status_line: None,
     note: |_| None,
 };
 
-struct PiSeat;
+static SEAT: Seat = Seat {
+    format: Format::PI,
+    limit: Duration::from_secs(8),
+    answers_failure: false,
+    requested,
+    reply: |_, text| json!({ "summary": text() }),
+};
 
-impl Seat for PiSeat {
-    fn name(&self) -> &'static str {
-        Pi.name()
-    }
-
-    fn limit(&self) -> Duration {
-        Duration::from_secs(8)
-    }
-
-    fn asked(&self, event: &Value, _around: &Around<'_>) -> Result<Option<(SeatAsk, Conversation)>> {
-        let now = SeatSession::given(event["session"].as_str().unwrap_or_default().as_bytes(), Format::PI)?;
-        let file = event["file"].as_str().map(Path::new);
-        let original = file.and_then(|it| SeatSession::file(it, Format::PI).ok());
-        let given = Given { now, original, archive: false };
-        Ok(Some((SeatAsk::of(event), Conversation::Given(Box::new(given)))))
-    }
-
-    fn reply(&self, _messages: &[Message], text: &dyn Fn() -> String) -> Value {
-        json!({ "summary": text() })
-    }
+fn requested(event: &Value, _: &SeatContext<'_>) -> Result<Option<(SeatAsk, Conversation)>> {
+    let conversation =
+        SeatSession::from_bytes(event["session"].as_str().unwrap_or_default().as_bytes(), Format::PI)?;
+    let file = event["file"].as_str().map(Path::new);
+    let transcript = file.and_then(|it| SeatSession::from_file(it, Format::PI).ok());
+    let sent = SentConversation { conversation, transcript, archive_both: false };
+    Ok(Some((SeatAsk::of(event), Conversation::Sent(Box::new(sent)))))
 }
 
 #[cfg(test)]

@@ -25,6 +25,16 @@ pub fn value(env: &Env, config: &Path, agent: &str, path: &str) -> Option<Value>
     })
 }
 
+/// A number, also if it is written as a string, as in an environment variable.
+pub(crate) fn number(value: &Value) -> Option<f64> {
+    value.as_f64().or_else(|| value.as_str()?.parse().ok())
+}
+
+/// Whether an environment variable switches something on.
+pub(crate) fn is_on(value: &Value) -> bool {
+    value.as_str().is_some_and(|it| !["", "0", "false"].contains(&it))
+}
+
 /// Parses a settings file in JSON (with comments) or TOML; `None` if that fails.
 pub(crate) fn read(file: &Path) -> Option<Value> {
     let text = crate::files::read_to_string(file).ok()?;

@@ -62,7 +62,7 @@ pub fn remove(text: &str, ours: impl Fn(&[String], &str) -> bool) -> String {
 }
 
 /// Whether there is a section for which `wanted` returns true.
-pub fn any(text: &str, wanted: impl Fn(&[String], &str) -> bool) -> bool {
+pub fn contains_section(text: &str, wanted: impl Fn(&[String], &str) -> bool) -> bool {
     let found = sections(text, &lines(text));
     found.iter().any(|it| text.get(it.range.clone()).is_some_and(|text| wanted(&it.path, text)))
 }
@@ -191,7 +191,13 @@ mod tests {
             "# the end\n\n# of it",
         ] {
             let with = append_block(file, BLOCK);
-            assert!(is_framed(&with) && any(&with, ours) && !is_framed(file) && !any(file, ours), "{file:?}");
+            assert!(
+                is_framed(&with)
+                    && contains_section(&with, ours)
+                    && !is_framed(file)
+                    && !contains_section(file, ours),
+                "{file:?}"
+            );
             assert_eq!(remove(&with, ours), file);
             // Even without the frame, the sections are found.
             let bare = with[file.len()..].replace(FRAME.0, "").replace(FRAME.1, "");

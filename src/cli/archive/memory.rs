@@ -4,14 +4,14 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use crate::cli::Screen;
-use crate::cli::common::{minute, text_of};
+use crate::cli::common::{minute, read_text_or_stdin};
 use crate::cli::paint::bytes;
 use crate::config::byte_size;
 use crate::engine::values::timestamp;
 use crate::engine::{Engine, keep};
 use crate::store::{
-    Collected, Entry, Memory, MemoryFilter, MemoryKind, MemoryScope, NewMemory, Query, Retention,
-    SearchExtent, Tidied, What, memory,
+    Collected, Entry, ItemKind, Memory, MemoryFilter, MemoryKind, MemoryScope, NewMemory, Query, Retention,
+    SearchExtent, Tidied, memory,
 };
 use history::error::{Error, ErrorKind, Result};
 use sessions::derive;
@@ -223,7 +223,7 @@ fn add(
     screen: &mut Screen<'_>,
 ) -> Result<()> {
     let note = NewMemory {
-        content: if text == ["-"] { text_of("-", REMEMBERING)? } else { text.join(" ") },
+        content: if text == ["-"] { read_text_or_stdin("-", REMEMBERING)? } else { text.join(" ") },
         kind: sort.kind.unwrap_or_default(),
         scope: sort.scope.unwrap_or_default(),
         pinned,
@@ -241,7 +241,7 @@ fn pin(engine: &Engine, handle: &str, pinned: bool, screen: &mut Screen<'_>) -> 
     let scope = store.locate(handle, &engine.config.owner)?;
     store.pin(&scope, handle, pinned)?;
     let entry = store.entry(&scope, handle)?;
-    if entry.what == What::Memory {
+    if entry.kind == ItemKind::Memory {
         let memory = store.memory(&scope, handle)?;
         let text = if pinned { "in every summary from now on" } else { "no longer in every summary" };
         return screen.sentence(&json!({"memory": memory}), text);
@@ -261,7 +261,7 @@ fn search(engine: &Engine, filter: &Filter, words: &[String], screen: &mut Scree
     let mut query = Query {
         text: words.join(" "),
         extent: SearchExtent::Project,
-        only: vec![What::Memory],
+        only: vec![ItemKind::Memory],
         limit: limit.max(AT_ONCE),
         offset: 0,
     };
@@ -316,7 +316,7 @@ fn export(engine: &Engine, filter: &Filter, markdown: bool, screen: &mut Screen<
 
 /// The exit code: 1 if a note was refused.
 fn import(engine: &Engine, sort: &Sort, file: &str, pinned: bool, screen: &mut Screen<'_>) -> Result<u8> {
-    let text = text_of(file, REMEMBERING)?;
+    let text = read_text_or_stdin(file, REMEMBERING)?;
     let is_json = text.trim_start().starts_with(['{', '[']) && !file.ends_with(".md");
     let mut notes = if is_json { memory::from_json(&text)? } else { memory::from_markdown(&text) };
     for note in &mut notes {

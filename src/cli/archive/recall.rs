@@ -218,10 +218,10 @@ fn search(engine: &Engine, arguments: &RecallArgs, query: &str, screen: &mut Scr
     for it in &recalled.typed {
         show_typed(it, screen)?;
     }
-    if recalled.passed > 0 {
+    if recalled.not_searched > 0 {
         let what = format!(
             "{} older sessions in the archive were not searched; --scope session --session ID searches one",
-            recalled.passed
+            recalled.not_searched
         );
         screen.note(&screen.paint.faint(&what))?;
     }
@@ -260,7 +260,7 @@ fn show_typed(it: &FoundPrompt, screen: &mut Screen<'_>) -> Result<()> {
 
 /// `output of bash in message 12`.
 fn what(entry: &Entry) -> String {
-    let mut out = entry.what.name().to_owned();
+    let mut out = entry.kind.name().to_owned();
     out.extend(entry.tool.as_ref().map(|it| format!(" of {it}")));
     out.extend(entry.message.map(|it| format!(" in message {it}")));
     out

@@ -30,10 +30,10 @@ pub(crate) fn run(config: Config, now: i64, arguments: &SeatArgs, screen: &mut S
     let (send, receive) = channel();
     let work = move || drop(send.send(answer(config, now, client)));
     let started = std::thread::Builder::new().name("seat".to_owned()).spawn(work);
-    let result = match (started, receive.recv_timeout(client.limit())) {
+    let result = match (started, receive.recv_timeout(client.limit)) {
         (Ok(_), Ok(result)) => result,
         (Ok(_), Err(RecvTimeoutError::Timeout)) => {
-            Err(Error::new(ErrorKind::Bug, format!("no answer within {} s", client.limit().as_secs())))
+            Err(Error::new(ErrorKind::Bug, format!("no answer within {} s", client.limit.as_secs())))
         }
         (Ok(_), Err(RecvTimeoutError::Disconnected)) => {
             Err(Error::new(ErrorKind::Bug, "the compaction panicked"))
@@ -56,7 +56,7 @@ pub(crate) fn run(config: Config, now: i64, arguments: &SeatArgs, screen: &mut S
         }
         Err(error) => {
             seat_log::append(&folder, &SeatEntry { failed: Some(error.full()), ..entry });
-            if client.answers_failure() {
+            if client.answers_failure {
                 tracing::warn!("{}", error.full());
                 screen.line("{}")?;
                 return Ok(0);
@@ -66,7 +66,7 @@ pub(crate) fn run(config: Config, now: i64, arguments: &SeatArgs, screen: &mut S
     }
 }
 
-fn answer(config: Config, now: i64, client: &dyn Seat) -> Result<Option<SeatAnswer>> {
+fn answer(config: Config, now: i64, client: &Seat) -> Result<Option<SeatAnswer>> {
     let mut bytes = Vec::new();
     std::io::stdin()
         .lock()

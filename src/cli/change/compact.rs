@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 
-use crate::agents::reach::quoted;
+use crate::agents::shell::quoted;
 use crate::answers::{CompactAnswer, Next, Status, TakesEffect};
 use crate::cli::Screen;
-use crate::cli::common::{Common, lost_line, text_of, wire};
+use crate::cli::common::{Common, lost_line, read_text_or_stdin, show_undo_and_resume, wire};
 use crate::cli::transfer::handoff::agent;
 use crate::config::{Choice, Override};
 use crate::engine::{self, Ask, CompactOptions, CompactOutcome, Compacted, Edit, Engine, Opened, To};
@@ -82,7 +82,7 @@ pub(crate) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<
         refuse_repeated(arguments)?;
         // The first call set where the result goes; this one may override it.
         let (compacted, _) =
-            engine::answered(engine, handle, &text_of(file, "reading the answer")?, |_| Ok(to))?;
+            engine::answered(engine, handle, &read_text_or_stdin(file, "reading the answer")?, |_| Ok(to))?;
         return finish(compacted, arguments, screen, None, None);
     }
     let default = if screen.json && !arguments.dry_run { To::Bytes } else { To::Plan };
@@ -385,18 +385,15 @@ fn show_sizes(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
 
 /// Shows what was written, how to undo it, and what to run next.
 fn show_next(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
-    let paint = screen.paint;
     match (&answer.output, &answer.handle) {
-        (Some(path), _) if answer.resume.is_some() => {
+        (Some(path), handle) if answer.resume.is_some() => {
             let resume = answer.resume.as_deref().unwrap_or_default();
             let when = match answer.takes_effect {
                 Some(TakesEffect::NextRequest) => "takes effect immediately",
                 Some(TakesEffect::OnResume) | None => "takes effect when you resume",
             };
             screen.note(&format!("applied  {path} ({when})"))?;
-            screen
-                .note(&format!("undo     epitome undo {}", answer.handle.as_deref().unwrap_or_default()))?;
-            screen.line(&format!("resume   {}", paint.strong(resume)))
+            show_undo_and_resume(handle.as_deref(), resume, screen)
         }
         (Some(path), Some(handle)) => {
             screen.note(&format!("written  {path}"))?;

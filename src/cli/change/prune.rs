@@ -1,7 +1,7 @@
 //! `epitome prune`.
 
 use crate::cli::Screen;
-use crate::cli::common::{Common, wire};
+use crate::cli::common::{Common, show_undo_and_resume, wire};
 use crate::engine::{self, Engine, PruneOptions, To};
 use crate::report::size;
 use clap::Args;
@@ -64,9 +64,7 @@ pub(crate) fn run(engine: &Engine, arguments: &PruneArgs, screen: &mut Screen<'_
     screen.table(&["  message", "tool", "before", "after", "handle"], rows, &[])?;
     if let Some(resume) = &answer.resume {
         screen.note(&format!("{} The originals are archived (epitome recall HANDLE).", answer.next.what))?;
-        let last = answer.handle.as_deref().unwrap_or("last");
-        screen.note(&format!("undo     epitome undo {last}"))?;
-        return screen.line(&format!("resume   {}", paint.strong(resume))).map(|()| 0);
+        return show_undo_and_resume(answer.handle.as_deref(), resume, screen).map(|()| 0);
     }
     match &answer.output {
         Some(path) => {

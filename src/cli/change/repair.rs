@@ -7,6 +7,7 @@ use clap::Args;
 
 use crate::answers::{RepairAnswer, RepairStatus};
 use crate::cli::Screen;
+use crate::cli::common::show_undo_and_resume;
 use crate::engine::{self, Engine, RepairTo, SessionRef};
 use history::error::Result;
 use sessions::Format;
@@ -69,10 +70,8 @@ pub(crate) fn show(answer: &RepairAnswer, screen: &mut Screen<'_>) -> Result<()>
     match (answer.status, &answer.resume) {
         (RepairStatus::Sound, _) => screen.line("nothing to repair"),
         (_, Some(resume)) => {
-            let handle = answer.handle.as_deref().unwrap_or("last");
             screen.note(&format!("repaired {}; the original is archived", file.unwrap_or_default()))?;
-            screen.note(&format!("undo     epitome undo {handle}"))?;
-            screen.line(&format!("resume   {}", paint.strong(resume)))
+            show_undo_and_resume(answer.handle.as_deref(), resume, screen)
         }
         _ => match file {
             Some(file) => screen.note(&format!("written to {file}")),

@@ -5,7 +5,7 @@ use clap::Args;
 use crate::answers::{RestoreAnswer, RestoreStatus};
 use crate::cli::Screen;
 use crate::engine::{self, Engine};
-use crate::store::{AuditVerb, What};
+use crate::store::{AuditVerb, ItemKind};
 use history::error::{Error, ErrorKind, Result};
 
 #[derive(Debug, Args)]
@@ -44,7 +44,7 @@ pub(crate) fn run(engine: &Engine, arguments: &RestoreArgs, screen: &mut Screen<
     match arguments.out.as_deref() {
         None | Some("-")
             if arguments.out.is_some()
-                || matches!(located.entry.what, What::Message | What::Output | What::Memory) =>
+                || matches!(located.entry.kind, ItemKind::Message | ItemKind::Output | ItemKind::Memory) =>
         {
             let mut reader = engine.store.reader(&located.scope, handle)?;
             engine.audit(AuditVerb::Restore, &located.scope, session, Some(handle));
@@ -59,7 +59,7 @@ pub(crate) fn run(engine: &Engine, arguments: &RestoreArgs, screen: &mut Screen<
         None => {
             let what = format!(
                 "{handle} is a {} of {} bytes: --apply restores the session in place, --out FILE writes the original",
-                located.entry.what.name(),
+                located.entry.kind.name(),
                 located.entry.bytes
             );
             return Err(Error::new(ErrorKind::Arguments, what));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::json;
 
-use crate::agents::reach::quoted;
+use crate::agents::shell::quoted;
 use crate::answers::{CompactAnswer, Status};
 use crate::cli::Screen;
 use crate::cli::common::Common;
@@ -35,7 +35,7 @@ struct Watched {
     /// The session's id and length at the last check.
     seen: Option<(String, u64)>,
     /// The session last reported as past the threshold.
-    told: Option<String>,
+    notified: Option<String>,
     greeted: bool,
 }
 
@@ -92,7 +92,7 @@ fn look(
     let cools_down = verdict.gate == Gate::CoolDown;
     let news = if !verdict.due {
         Some(News::NotYet(id, verdict))
-    } else if watched.told.as_ref() == Some(&id) {
+    } else if watched.notified.as_ref() == Some(&id) {
         None
     } else {
         // Read the same session again in full: it was only measured so far.
@@ -110,7 +110,7 @@ fn look(
 fn tell(news: News, arguments: &WatchArgs, watched: &mut Watched, screen: &mut Screen<'_>) -> Result<()> {
     match news {
         News::NotYet(id, verdict) => {
-            watched.told.take_if(|it| *it == id);
+            watched.notified.take_if(|it| *it == id);
             if !watched.greeted && !screen.json {
                 screen.note(&format!("watching {id}: {}", verdict.reason))?;
                 let _ = screen.out.flush();
@@ -118,7 +118,7 @@ fn tell(news: News, arguments: &WatchArgs, watched: &mut Watched, screen: &mut S
         }
         News::Due(id, verdict, made) => {
             say(&made.0, &made.1, &id, &verdict.reason, arguments, screen)?;
-            watched.told = Some(id);
+            watched.notified = Some(id);
         }
     }
     watched.greeted = true;

@@ -8,7 +8,7 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::agents::FoundSession;
-use crate::agents::reach::quoted;
+use crate::agents::shell::quoted;
 use crate::answers::AdviceLevel;
 use crate::cli::Screen;
 use crate::cli::common::minute;
@@ -175,8 +175,8 @@ fn row(engine: &Engine, found: FoundSession, continued: &BTreeMap<String, String
     let estimate = opened.and_then(|it| engine::estimate(engine, &it, &ask, None)).ok();
     let directory = found.cwd.as_ref().map(|it| it.display().to_string());
     let scope = engine.scope_of(directory.clone().unwrap_or_default());
-    let made = engine.store.compactions(&scope, Some(&found.id), COMPACTIONS)?;
-    let compactions = made.into_iter().map(|it| CompactionRow {
+    let compactions = engine.store.compactions(&scope, Some(&found.id), COMPACTIONS)?;
+    let compactions = compactions.into_iter().map(|it| CompactionRow {
         handle: it.handle.as_str().to_owned(),
         at: derive::time(it.at),
         profile: it.about.profile,
@@ -245,14 +245,14 @@ fn table(answer: &SessionsAnswer, paint: Paint) -> Vec<Vec<String>> {
             project.map(|it| it.to_string_lossy().into_owned()).unwrap_or_default(),
             words,
         ]);
-        for made in &it.compactions {
-            let what = if made.applied { "applied" } else { "made" };
-            let to = made.session_id.as_ref().map(|it| format!(" as {it}")).unwrap_or_default();
+        for compaction in &it.compactions {
+            let what = if compaction.applied { "applied" } else { "made" };
+            let to = compaction.session_id.as_ref().map(|it| format!(" as {it}")).unwrap_or_default();
             let mut row = vec![String::new(); head.len()];
-            row[1] = format!("  ↺ {}", made.handle);
-            row[4] = format!("{} → {}", size(made.tokens_before), size(made.tokens_after));
-            row[5] = minute(&made.at);
-            row[7] = format!("{what}{to} by {}", made.profile);
+            row[1] = format!("  ↺ {}", compaction.handle);
+            row[4] = format!("{} → {}", size(compaction.tokens_before), size(compaction.tokens_after));
+            row[5] = minute(&compaction.at);
+            row[7] = format!("{what}{to} by {}", compaction.profile);
             rows.push(row);
         }
     }

@@ -20,7 +20,7 @@ pub(crate) fn run(engine: &Engine, arguments: &SplitArgs, screen: &mut Screen<'_
     let mut ask = arguments.common.ask(&engine.config)?;
     ask.options.keep = arguments.keep;
     let opened = arguments.common.open(engine)?;
-    let answer = engine::split(engine, &opened, &ask)?;
+    let answer = engine::split(engine, &opened, &ask);
     if screen.json(&answer)? {
         return Ok(0);
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use clap::Args;
 use serde::Serialize;
 
-use crate::agents::reach::quoted;
+use crate::agents::shell::quoted;
 use crate::agents::{self, AgentRef, Problem, install};
 use crate::answers::{Next, RepairStatus};
 use crate::cli::Screen;
@@ -207,7 +207,7 @@ fn seat(
         };
     }
     let of = agent.info().registration;
-    let ours = of.is_some_and(|it| install::seated(&config.agents, folder, it));
+    let ours = of.is_some_and(|it| install::has_seat(&config.agents, folder, it));
     let others = of.map(|it| install::other_seats(&config.agents, folder, it)).unwrap_or_default();
     let last = seat_log::newest(&config.data_dir, agent.name());
     if let Some(why) = last.as_ref().and_then(|it| it.failed.as_deref()).filter(|_| ours) {
@@ -226,11 +226,11 @@ fn seat(
         });
     }
     let setting = |from: &str| config.agent_setting(from);
-    let unheard = agent.unheard(&config.agents, &setting).filter(|_| ours);
-    let deaf = unheard.is_some();
-    problems.extend(unheard);
+    let blocked_by = agent.seat_blocked_by(&config.agents, &setting).filter(|_| ours);
+    let is_blocked = blocked_by.is_some();
+    problems.extend(blocked_by);
     let name = match (ours, others.first()) {
-        (true, _) if deaf => format!("{} (it does not call Epitome)", agent.info().title),
+        (true, _) if is_blocked => format!("{} (it does not call Epitome)", agent.info().title),
         (true, None) => "Epitome".to_owned(),
         (true, Some(_)) => "Epitome and another plugin".to_owned(),
         (false, Some(other)) => other.display().to_string(),

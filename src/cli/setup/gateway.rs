@@ -14,7 +14,7 @@ use history::error::Result;
 /// The base URL of `--gateway` without a value.
 pub(crate) const DEFAULT: &str = "http://127.0.0.1:8765/v1";
 /// Maximum time for a local gateway to answer a health check.
-const PATIENCE: Duration = Duration::from_millis(500);
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Adds the gateway's line to Codex's new settings.
 pub(crate) fn put(settings: &mut FileChange, url: &str) -> Result<()> {
@@ -108,8 +108,8 @@ pub(crate) fn probe(config: &Config) -> Option<Result<String, (String, String)>>
 /// The host to which a gateway forwards, from its health check.
 fn ask(address: &str) -> Option<String> {
     let to = address.to_socket_addrs().ok()?.next()?;
-    let mut stream = TcpStream::connect_timeout(&to, PATIENCE).ok()?;
-    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    let mut stream = TcpStream::connect_timeout(&to, CONNECT_TIMEOUT).ok()?;
+    stream.set_read_timeout(Some(CONNECT_TIMEOUT)).ok()?;
     let request = format!("GET /health HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).ok()?;
     let mut answer = String::new();

@@ -72,7 +72,7 @@ pub(crate) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Scr
         seat: !arguments.no_seat,
         trust: arguments.trust,
         offline: config.summarizers.is_offline(),
-        ours,
+        entry_is_ours: ours,
         compact_at: arguments.compact_at.unwrap_or(0),
         status_line: arguments.statusline,
     };

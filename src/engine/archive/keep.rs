@@ -94,7 +94,7 @@ fn keep_one(engine: &Engine, found: &FoundSession) -> Result<Option<u64>> {
         // A session that cannot be parsed is archived anyway, without passages.
         let read = sessions::read(&*source, Some(found.agent.format()));
         let history = read.map(|it| it.history).unwrap_or_default();
-        passages::put(engine, &scope, handle.as_str(), &history)?;
+        passages::index_session(engine, &scope, handle.as_str(), &history)?;
     }
     engine.store.mark(&scope, &mark, &version, engine.now)?;
     Ok(Some(source.len()))

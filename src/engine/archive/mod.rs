@@ -10,7 +10,7 @@ mod server;
 
 use crate::engine::{Ask, Engine, Opened, session_info};
 use crate::store::{
-    Batch, Body, Digest, FactTally, Handle, NewCompaction, Original, Scope, SessionOrigin, What,
+    Batch, Body, Digest, FactTally, Handle, ItemKind, NewCompaction, Original, Scope, SessionOrigin,
 };
 use compaction::plan::{self, Op, OutputOp, Plan};
 use history::error::{Error, ErrorKind, Result};
@@ -61,9 +61,9 @@ pub(crate) fn archive(
             Some((*from, *tokens, plan::transcript(&history.messages()[*from..*to])))
         })
         .collect();
-    let whole = whole(opened, plan.tokens_before);
+    let session = session_original(opened, plan.tokens_before);
     let parts = texts.iter().map(|(op, text)| Original {
-        what: if op.call_id.is_empty() { What::Message } else { What::Output },
+        kind: if op.call_id.is_empty() { ItemKind::Message } else { ItemKind::Output },
         body: Body::Bytes(text.as_bytes()),
         message: Some(op.message as u32),
         call_id: Some(op.call_id.as_str()).filter(|it| !it.is_empty()),
@@ -72,12 +72,12 @@ pub(crate) fn archive(
     });
     let turns = turns.iter().map(|(from, tokens, text)| Original {
         message: Some(*from as u32),
-        ..Original::new(What::Message, Body::Bytes(text.as_bytes()), *tokens)
+        ..Original::new(ItemKind::Message, Body::Bytes(text.as_bytes()), *tokens)
     });
     let batch = Batch {
-        session: named(opened),
+        session: origin_of(opened),
         at: engine.now,
-        originals: std::iter::once(whole).chain(parts).chain(turns).collect(),
+        originals: std::iter::once(session).chain(parts).chain(turns).collect(),
         compaction: Some(NewCompaction {
             profile: ask.profile.name.clone(),
             trigger: ask.cause().name().to_owned(),
@@ -87,11 +87,11 @@ pub(crate) fn archive(
             facts: score.map(facts).unwrap_or_default(),
         }),
     };
-    put(engine, &scope, &batch)
+    store_compaction(engine, &scope, &batch)
 }
 
 /// Stores a compaction. The first original in `batch` must be the session.
-pub(crate) fn put(engine: &Engine, scope: &Scope, batch: &Batch<'_>) -> Result<ArchivedHandles> {
+pub(crate) fn store_compaction(engine: &Engine, scope: &Scope, batch: &Batch<'_>) -> Result<ArchivedHandles> {
     let stored = engine.store.put_all(scope, batch)?;
     let (Some(session), Some(compaction)) = (stored.handles.first(), stored.compaction) else {
         return Err(Error::new(ErrorKind::Bug, "archiving a session: expected its handle, found none"));
@@ -109,9 +109,13 @@ fn facts(score: &Score) -> Vec<FactTally> {
 }
 
 /// Stores the whole session unchanged. Storing the same bytes again adds no copy.
-pub(crate) fn keep(engine: &Engine, opened: &Opened) -> Result<Handle> {
-    let batch =
-        Batch { session: named(opened), at: engine.now, originals: vec![whole(opened, 0)], compaction: None };
+pub(crate) fn archive_session(engine: &Engine, opened: &Opened) -> Result<Handle> {
+    let batch = Batch {
+        session: origin_of(opened),
+        at: engine.now,
+        originals: vec![session_original(opened, 0)],
+        compaction: None,
+    };
     let stored = engine.store.put_all(&engine.scope(&opened.session.history), &batch)?;
     let handle = stored.handles.into_iter().next();
     handle.ok_or_else(|| Error::new(ErrorKind::Bug, "keeping a session: expected its handle, found none"))
@@ -123,12 +127,12 @@ pub(crate) fn session_handle(engine: &Engine, opened: &Opened) -> Result<String>
     Ok(Handle::of(&engine.scope(&opened.session.history), &digest).as_str().to_owned())
 }
 
-pub(crate) fn whole(opened: &Opened, tokens: u64) -> Original<'_> {
+pub(crate) fn session_original(opened: &Opened, tokens: u64) -> Original<'_> {
     Original::session(Body::Source(&*opened.source), tokens)
 }
 
 /// The session's origin as the store records it.
-pub(crate) fn named(opened: &Opened) -> SessionOrigin {
+pub(crate) fn origin_of(opened: &Opened) -> SessionOrigin {
     let info = session_info(opened);
     SessionOrigin {
         agent: info.agent.unwrap_or_default(),

@@ -18,7 +18,7 @@ use history::{Call, History, Message, Part};
 use sessions::{self, MemorySource};
 
 /// Characters indexed at each end of a failed call's output: errors are at its beginning or end.
-const ERROR: usize = 1_000;
+const ERROR_END: usize = 1_000;
 
 /// Indexes archived sessions that are not indexed yet, newest first: up to `most` bytes, but at least one
 /// session. Returns how many are left.
@@ -44,72 +44,78 @@ pub(crate) fn index(engine: &Engine, owner: &str, most: u64) -> Result<usize> {
             Err(error) if matches!(error.kind(), ErrorKind::Locked | ErrorKind::Io) => return Err(error),
             Err(_) => History::default(),
         };
-        put(engine, &it.scope, &it.handle, &history)?;
+        index_session(engine, &it.scope, &it.handle, &history)?;
     }
     Ok(waiting.len() - some.len())
 }
 
 /// Indexes a session that is archived under `handle`.
-pub(crate) fn put(engine: &Engine, scope: &Scope, handle: &str, history: &History) -> Result<()> {
+pub(crate) fn index_session(engine: &Engine, scope: &Scope, handle: &str, history: &History) -> Result<()> {
     let agent = history.meta.agent.as_deref().unwrap_or_default();
-    engine.store.put_passages(scope, handle, agent, &passages(history))
+    engine.store.put_passages(scope, handle, agent, &searched(history, passage))
 }
 
-/// The messages to search, each with its number in `history`. Messages that a sealed compaction replaced get
-/// the number of that compaction.
-pub(crate) fn searched(history: &History) -> (Cow<'_, [Message]>, Vec<usize>) {
-    match replaced::expanded(history) {
+/// Calls `read` with every message to search: its number, the message without our own calls and their outputs,
+/// and whether an output answers a question. Instructions, reminders and summaries are not searched. Messages
+/// that a sealed compaction replaced get the number of that compaction.
+pub(crate) fn searched<T>(
+    history: &History,
+    read: impl Fn(u32, Message, &dyn Fn(&str) -> bool) -> Option<T>,
+) -> Vec<T> {
+    let (messages, numbers) = match replaced::expanded(history) {
         Some((it, origins)) => (Cow::Owned(it.into_messages()), origins),
         None => (Cow::Borrowed(history.messages()), (0..history.messages().len()).collect()),
-    }
-}
-
-/// The indexed part of a session: what the user and the model said, calls, the user's answers to questions,
-/// and errors. Other outputs make up most of a session; they are searched only where the index finds nothing.
-fn passages(history: &History) -> Vec<Passage> {
-    let (messages, numbers) = searched(history);
+    };
     let calls: HashMap<&str, &Call> =
         messages.iter().flat_map(Message::calls).map(|it| (&*it.id, it)).collect();
-    // Instructions, reminders and summaries are not searched.
+    let answers = |id: &str| calls.get(id).is_some_and(|it| tools::meaning(&it.name) == Meaning::Ask);
+    let is_searched = |part: &Part| match part {
+        Part::Call(it) => !is_ours(it),
+        Part::Output(it) => answers(&it.id) || !calls.get(&*it.id).is_some_and(|it| is_ours(it)),
+        Part::Text(_) | Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => true,
+    };
     let said = numbers.iter().zip(&*messages).filter(|(_, it)| it.kind == history::Kind::Said);
-    said.filter_map(|(number, message)| passage(*number as u32, message, &calls)).collect()
+    said.filter_map(|(number, message)| {
+        let mut message = message.clone();
+        message.parts.retain(is_searched);
+        read(*number as u32, message, &answers)
+    })
+    .collect()
 }
 
-fn passage(number: u32, message: &Message, calls: &HashMap<&str, &Call>) -> Option<Passage> {
-    let asks = |id: &str| calls.get(id).is_some_and(|it| tools::meaning(&it.name) == Meaning::Ask);
-    let ours = |id: &str| calls.get(id).is_some_and(|it| is_ours(it));
-    let failed = message.outputs().any(|it| it.failed && !ours(&it.id));
-    let answered = message.outputs().any(|it| asks(&it.id));
-    let file = |it: &Call| {
+/// The indexed part of a message: what the user and the model said, calls, the user's answers to questions,
+/// and errors. Other outputs make up most of a session; they are searched only where the index finds nothing.
+fn passage(number: u32, mut message: Message, answers: &dyn Fn(&str) -> bool) -> Option<Passage> {
+    let by_user = message.is_prompt() || message.outputs().any(|it| answers(&it.id));
+    let failed = message.outputs().any(|it| it.failed);
+    let is_file = |it: &Call| {
         matches!(
             tools::meaning(&it.name),
             Meaning::Read | Meaning::Edit | Meaning::Create | Meaning::Delete | Meaning::Rename
         )
     };
-    let mut kept = message.clone();
-    kept.parts.retain_mut(|part| match part {
-        Part::Call(it) => !is_ours(it),
-        Part::Output(it) if asks(&it.id) => true,
+    message.parts.retain_mut(|part| match part {
+        Part::Output(it) if answers(&it.id) => true,
         Part::Output(it) => {
             it.text = ends(it.text.as_str()).into();
-            it.failed && !ours(&it.id)
+            it.failed
         }
-        Part::Text(_) | Part::Reasoning(_) => true,
+        Part::Text(_) | Part::Reasoning(_) | Part::Call(_) => true,
         Part::Media(_) | Part::Opaque(_) => false,
     });
-    if kept.parts.is_empty() {
+    if message.parts.is_empty() {
         return None;
     }
-    let names_file = kept.calls().any(file);
-    let text = plan::transcript(&[kept]);
+    let (at, names_file) = (message.at, message.calls().any(is_file));
+    let text = plan::transcript(&[message]);
     let kinds = [
-        (PassageKind::User, answered || message.is_prompt()),
+        (PassageKind::User, by_user),
         (PassageKind::Decision, is_decision(&text)),
         (PassageKind::Error, failed),
         (PassageKind::File, names_file),
     ];
     let kinds = kinds.into_iter().filter(|it| it.1).map(|it| it.0).collect();
-    Some(Passage { message: number, kinds, at: message.at, text })
+    Some(Passage { message: number, kinds, at, text })
 }
 
 /// Whether a text states a decision or a rule.
@@ -122,14 +128,14 @@ pub(crate) fn is_decision(text: &str) -> bool {
 }
 
 /// Whether a call is one of Epitome's: a search for a word must not itself be found by that word.
-pub(crate) fn is_ours(call: &Call) -> bool {
+fn is_ours(call: &Call) -> bool {
     call.name.contains("epitome") || call.input.as_str().contains("epitome recall")
 }
 
 /// A long text's beginning and end.
 fn ends(text: &str) -> String {
-    let head = text.char_indices().nth(ERROR).map_or(text.len(), |(at, _)| at);
-    let tail = text.char_indices().rev().nth(ERROR - 1).map_or(0, |(at, _)| at);
+    let head = text.char_indices().nth(ERROR_END).map_or(text.len(), |(at, _)| at);
+    let tail = text.char_indices().rev().nth(ERROR_END - 1).map_or(0, |(at, _)| at);
     if tail <= head { text.to_owned() } else { format!("{}\n…\n{}", &text[..head], &text[tail..]) }
 }
 
@@ -138,16 +144,16 @@ fn ends(text: &str) -> String {
 pub(crate) fn filter(text: &str, now: i64) -> (String, Filter) {
     static QUALIFIER: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r"(?:^|\s)(agent|kind|since|before):(\S+)").ok());
-    let (mut filter, mut taken) = (Filter::default(), Vec::new());
+    let (mut filter, mut cuts) = (Filter::default(), Vec::new());
     for found in QUALIFIER.iter().flat_map(|it| it.captures_iter(text)) {
         let (Some(all), Some(key), Some(value)) = (found.get(0), found.get(1), found.get(2)) else {
             continue;
         };
         if set(&mut filter, key.as_str(), value.as_str(), now).is_some() {
-            taken.push((all.range(), ""));
+            cuts.push((all.range(), ""));
         }
     }
-    (history::edited(text, taken), filter)
+    (history::edited(text, cuts), filter)
 }
 
 /// Whether a text is nothing but qualifiers with known values.
@@ -191,10 +197,10 @@ mod tests {
 
     #[test]
     fn long_errors_are_searched_at_both_ends() {
-        let text = format!("first{}last", "ü".repeat(3 * ERROR));
+        let text = format!("first{}last", "ü".repeat(3 * ERROR_END));
         let found = ends(&text);
         assert!(found.starts_with("first") && found.ends_with("last"));
-        assert_eq!(found.chars().count(), 2 * ERROR + 3);
+        assert_eq!(found.chars().count(), 2 * ERROR_END + 3);
         assert_eq!(ends("short"), "short");
     }
 }

@@ -16,7 +16,7 @@ use history::error::{Error, ErrorKind, Result};
 const LOOKED_AT: u32 = 10_000;
 
 /// Maximum sessions that one push sends; the next push continues.
-const SENT: usize = 1_000;
+const MAX_SENT: usize = 1_000;
 
 /// Maximum bytes of a session to send: the server accepts no larger body.
 const LARGEST: u64 = 64 << 20;
@@ -30,8 +30,8 @@ pub fn push(engine: &Engine, session: Option<&str>) -> Result<PushAnswer> {
     };
     let server = VaultClient::new(vault)?;
     let mut waiting = waiting(engine, session)?;
-    let mut out = PushAnswer { waiting: waiting.len().saturating_sub(SENT), ..PushAnswer::default() };
-    waiting.truncate(SENT);
+    let mut out = PushAnswer { waiting: waiting.len().saturating_sub(MAX_SENT), ..PushAnswer::default() };
+    waiting.truncate(MAX_SENT);
     // Oldest first: those are the next to be deleted from the archive.
     while let Some(entry) = waiting.pop() {
         match send(engine, &server, &entry) {

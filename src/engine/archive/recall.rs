@@ -1,6 +1,6 @@
 //! Searches the archive, the memories and the agents' prompt logs, and reads archived originals.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use serde::Serialize;
 use twox_hash::XxHash3_128;
@@ -9,27 +9,24 @@ use crate::agents;
 use crate::engine::{Engine, SessionRef, archive::passages, input::open};
 use crate::store::search::words::{Terms, Words};
 use crate::store::{
-    Entry, Face, Filter, Found, FoundPassage, Hit, PassageKind, PassageMatch, Query, Range, Scope,
-    SearchExtent, SearchScope, Slice, Snippet, What, range, unwrapped,
+    Entry, Face, Filter, Found, FoundPassage, Hit, ItemKind, MAX_HITS, PassageKind, PassageMatch, Query,
+    Range, Scope, SearchExtent, SearchScope, Slice, Snippet, range, unwrapped,
 };
 use compaction::plan;
 use history::error::{Error, ErrorKind, Result};
-use history::tools::{self, Meaning};
-use history::{Call, History, Message, Part};
+use history::{History, Part};
 use sessions::{self, MemorySource};
 
 /// Maximum sessions that one search reads.
-const SESSIONS: u32 = 1_000;
+const MAX_SESSIONS: u32 = 1_000;
 /// Maximum cleared outputs of a session (each has its own handle) that a search takes into account.
-const CLEARED: u32 = 10_000;
-/// Maximum results of one search.
-const MOST: u32 = 100;
+const MAX_CLEARED: u32 = 10_000;
 /// Matching messages after which a search reads no further session.
-const MESSAGES: usize = 1_000;
+const ENOUGH_MESSAGES: usize = 1_000;
 /// Bytes of sessions after which a search without the index reads no further one: about a second's work.
-const LOOKED_THROUGH: u64 = 256 << 20;
+const MAX_SCANNED_BYTES: u64 = 256 << 20;
 /// Maximum bytes of sessions that one search adds to the index; the next search continues.
-const INDEXED_AT_ONCE: u64 = 64 << 20;
+const MAX_INDEXED_BYTES: u64 = 64 << 20;
 
 type Ranked = Vec<(Rank, Hit)>;
 
@@ -56,7 +53,7 @@ pub struct Recalled {
     /// The scope that was searched.
     pub scope: SearchScope,
     /// Archived sessions that were not searched because the newer ones reached the limit.
-    pub passed: usize,
+    pub not_searched: usize,
 }
 
 /// Sort key of a result: smaller is better.
@@ -81,10 +78,10 @@ enum ResultClass {
 }
 
 fn class_of(entry: &Entry) -> ResultClass {
-    match entry.what {
-        What::Memory => ResultClass::User,
-        What::Session | What::Message | What::Output => ResultClass::Other,
-        What::Compaction => ResultClass::Summary,
+    match entry.kind {
+        ItemKind::Memory => ResultClass::User,
+        ItemKind::Session | ItemKind::Message | ItemKind::Output => ResultClass::Other,
+        ItemKind::Compaction => ResultClass::Summary,
     }
 }
 
@@ -147,49 +144,59 @@ pub fn recall(
 /// A query without a word to look for, or a store that cannot be read.
 pub fn search(engine: &Engine, scope: &Scope, query: &Query) -> Result<Recalled> {
     let (text, filter) = passages::filter(&query.text, engine.now);
-    let query = &Query { text, ..query.clone() };
+    let query = &Query { text, limit: query.limit.clamp(1, MAX_HITS), ..query.clone() };
     let words = Words::parse(&query.text)?;
-    let (from, limit) = (query.offset as usize, query.limit.clamp(1, MOST) as usize);
-    let mut indexed = search_index(engine, scope, query, &filter, from + limit + 1)?;
-    let index_lacks = indexed.partial || indexed.hits.is_empty();
-    let (mut ranked, passed) = search_messages(engine, scope, query, &words, &filter, index_lacks)?;
-    let is_whole = |it: &(Rank, Hit)| it.0.missing == 0;
-    let says_more = |it: &Hit| class_of(&it.entry) != ResultClass::Summary;
-    let any_whole = ranked.iter().any(is_whole) || !indexed.partial && indexed.hits.iter().any(says_more);
-    if any_whole {
-        ranked.retain(is_whole);
-        indexed.hits.retain(|_| !indexed.partial);
+    let (from, limit) = (query.offset as usize, query.limit as usize);
+    let indexed = search_index(engine, scope, query, &words, &filter)?;
+    let index_lacks = !indexed.iter().any(has_all_words);
+    let (mut ranked, not_searched) = search_messages(engine, scope, query, &words, &filter, index_lacks)?;
+    ranked.extend(indexed);
+    let partial = !ranked.is_empty() && !ranked.iter().any(has_all_words);
+    // A summary only repeats: partial results that say more are kept beside it, and come before it.
+    let is_summary = |it: &(Rank, Hit)| it.0.class == ResultClass::Summary;
+    if ranked.iter().any(|it| has_all_words(it) && !is_summary(it)) {
+        ranked.retain(has_all_words);
     }
-    let missing = if any_whole { 0 } else { words.count() };
-    ranked.extend(indexed.hits.into_iter().map(|it| (Rank { missing, class: class_of(&it.entry) }, it)));
     // The sort is stable: within a rank, the newest messages and the index's best matches stay first.
-    ranked.sort_by_key(|it| it.0);
-    let next = (ranked.len() > from + limit).then(|| query.offset + limit as u32);
+    ranked.sort_by_key(|it| (is_summary(it), it.0));
+    let next = (ranked.len() > from + limit).then(|| query.offset + query.limit);
     let hits: Vec<Hit> = ranked.into_iter().skip(from).take(limit).map(|it| it.1).collect();
-    let partial = !any_whole && index_lacks && !hits.is_empty();
     Ok(Recalled {
-        found: Found { hits, next, partial },
+        found: Found { partial: partial && !hits.is_empty(), hits, next },
         typed: Vec::new(),
         scope: query.extent.scope(),
-        passed,
+        not_searched,
     })
 }
 
-/// The first `max` matching outputs, summaries and memories, or up to a page more.
-fn search_index(engine: &Engine, scope: &Scope, query: &Query, filter: &Filter, max: usize) -> Result<Found> {
+fn has_all_words(it: &(Rank, Hit)) -> bool {
+    it.0.missing == 0
+}
+
+/// The matching outputs, summaries and memories of the pages up to the wanted one, and more.
+fn search_index(
+    engine: &Engine,
+    scope: &Scope,
+    query: &Query,
+    words: &Words,
+    filter: &Filter,
+) -> Result<Ranked> {
     // These entries have neither an agent nor a kind to filter by.
     if filter.agent.is_some() || filter.kind.is_some() {
-        return Ok(Found::default());
+        return Ok(Vec::new());
     }
-    let mut out = engine.store.search(scope, &Query { offset: 0, limit: MOST, ..query.clone() })?;
-    while let Some(offset) = out.next.filter(|_| out.hits.len() < max) {
-        let more = engine.store.search(scope, &Query { offset, limit: MOST, ..query.clone() })?;
+    let max = query.offset as usize + query.limit as usize;
+    let mut out = Found { next: Some(0), ..Found::default() };
+    while let Some(offset) = out.next.filter(|_| out.hits.len() <= max) {
+        let more = engine.store.search(scope, &Query { offset, limit: MAX_HITS, ..query.clone() })?;
         out.hits.extend(more.hits);
         out.next = more.next;
+        out.partial |= more.partial;
     }
     let in_time = |at: i64| filter.since.is_none_or(|it| at >= it) && filter.before.is_none_or(|it| at < it);
-    out.hits.retain(|it| in_time(it.entry.at));
-    Ok(out)
+    let missing = if out.partial { words.count() } else { 0 };
+    let ranked = |it: Hit| (Rank { missing, class: class_of(&it.entry) }, it);
+    Ok(out.hits.into_iter().filter(|it| in_time(it.entry.at)).map(ranked).collect())
 }
 
 /// Matching messages, and how many archived sessions were not searched. `index_lacks`: no output, summary or
@@ -202,13 +209,12 @@ fn search_messages(
     filter: &Filter,
     index_lacks: bool,
 ) -> Result<(Ranked, usize)> {
-    if !query.only.is_empty() && !query.only.contains(&What::Message) {
+    if !query.only.is_empty() && !query.only.contains(&ItemKind::Message) {
         return Ok((Vec::new(), 0));
     }
-    let unindexed = passages::index(engine, &scope.owner, INDEXED_AT_ONCE)?;
+    let unindexed = passages::index(engine, &scope.owner, MAX_INDEXED_BYTES)?;
     let found = search_passages(engine, scope, query, words, filter)?;
-    let any_whole = found.iter().any(|it| it.0.missing == 0);
-    if any_whole || !index_lacks || *filter != Filter::default() {
+    if found.iter().any(has_all_words) || !index_lacks || *filter != Filter::default() {
         return Ok((found, unindexed));
     }
     // The match may be in a tool output, which is not indexed.
@@ -228,28 +234,27 @@ fn search_passages(
         let is = |kind| it.kinds.contains(&kind);
         class_of_message(is(PassageKind::User), is(PassageKind::Decision), words.asks_for_decision())
     };
-    let found = |rank: Rank, it: FoundPassage| {
-        let number = u64::from(it.entry.message.unwrap_or_default());
-        let range = Some(Range::Messages { from: number, to: number }.to_string());
-        (rank, Hit { snippet: words.snippet(&it.text), entry: it.entry, score: 0.0, range })
-    };
     let mut matches = search(Terms::All)?;
-    let whole = !matches.is_empty();
-    if whole {
+    let all_words = !matches.is_empty();
+    if all_words {
         // Read only what the page shows, and one more to know whether there is a next page.
         matches.sort_by_key(class);
-        matches.truncate(query.offset as usize + query.limit.clamp(1, MOST) as usize + 1);
+        matches.truncate(query.offset as usize + query.limit as usize + 1);
     } else if words.count() > 1 {
         matches = search(Terms::Any)?;
     }
     let mut out = Vec::new();
     for it in &matches {
-        let Some(passage) = engine.store.passage(&engine.config.owner, it.id)? else { continue };
-        let missing = words.count() - words.found_in(&passage.text);
+        let Some(FoundPassage { entry, text }) = engine.store.passage(&engine.config.owner, it.id)? else {
+            continue;
+        };
         // After `Terms::All` trust the index, which folds accents; `found_in` does not.
-        let missing = if whole { 0 } else { missing };
+        let missing = if all_words { 0 } else { words.count() - words.found_in(&text) };
         if missing == 0 || missing * 2 < words.count() {
-            out.push(found(Rank { missing, class: class(it) }, passage));
+            let number = u64::from(entry.message.unwrap_or_default());
+            let range = Some(Range::Messages { from: number, to: number }.to_string());
+            let hit = Hit { snippet: words.snippet(&text), entry, score: 0.0, range };
+            out.push((Rank { missing, class: class(it) }, hit));
         }
     }
     out.sort_by_key(|it| it.0);
@@ -259,53 +264,36 @@ fn search_passages(
 /// Messages of archived sessions, outputs included, that hold more than half of the words, newest first; and
 /// how many sessions were not read because the newer ones reached a limit.
 fn search_sessions(engine: &Engine, scope: &Scope, query: &Query, words: &Words) -> Result<(Ranked, usize)> {
-    let sessions = engine.store.sessions(scope, &query.extent, SESSIONS)?;
+    let sessions = engine.store.sessions(scope, &query.extent, MAX_SESSIONS)?;
     let (mut out, mut bytes, mut known) = (Vec::new(), 0, HashSet::new());
     for (looked, entry) in sessions.iter().enumerate() {
         bytes += entry.bytes;
-        if looked > 0 && bytes > LOOKED_THROUGH || out.len() >= MESSAGES {
+        if looked > 0 && bytes > MAX_SCANNED_BYTES || out.len() >= ENOUGH_MESSAGES {
             return Ok((out, sessions.len() - looked));
         }
         let at = Scope { owner: scope.owner.clone(), project: entry.project.clone() };
         // A session that cannot be read is skipped; `doctor` reports it.
         let Ok(history) = history_of(engine, &at, entry.handle.as_str()) else { continue };
-        let (messages, numbers) = passages::searched(&history);
         // Cleared outputs have handles of their own and are in the index already.
-        let cleared = engine.store.newest(&at, entry.session.as_deref(), CLEARED, 0)?;
+        let cleared = engine.store.newest(&at, entry.session.as_deref(), MAX_CLEARED, 0)?;
         let cleared: HashSet<u32> = cleared.into_iter().filter_map(|it| it.message).collect();
-        let calls: HashMap<&str, &Call> =
-            messages.iter().flat_map(Message::calls).map(|it| (&*it.id, it)).collect();
-        for (number, message) in numbers.iter().zip(&*messages).rev() {
-            let number = *number as u32;
-            // Instructions, reminders and summaries are not searched.
-            if message.kind != history::Kind::Said {
-                continue;
-            }
-            let mut searched = message.clone();
-            searched.parts.retain(|it| match it {
-                Part::Call(it) => !passages::is_ours(it),
-                Part::Output(it) => {
-                    !cleared.contains(&number) && !calls.get(&*it.id).is_some_and(|it| passages::is_ours(it))
-                }
-                Part::Text(_) | Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => true,
-            });
-            let answers = searched
-                .outputs()
-                .any(|it| calls.get(&*it.id).is_some_and(|it| tools::meaning(&it.name) == Meaning::Ask));
-            let text = plan::transcript(&[searched]);
+        let matches = passages::searched(&history, |number, mut message, answers| {
+            message.parts.retain(|it| !matches!(it, Part::Output(_)) || !cleared.contains(&number));
+            let by_user = message.is_prompt() || message.outputs().any(|it| answers(&it.id));
+            let text = plan::transcript(&[message]);
             let missing = words.count() - words.found_in(&text);
+            (missing == 0 || missing * 2 < words.count()).then_some((number, missing, by_user, text))
+        });
+        for (number, missing, by_user, text) in matches.into_iter().rev() {
             // Each archived version of a session repeats the messages of the version before.
-            if missing > 0 && missing * 2 >= words.count()
-                || !known.insert(XxHash3_128::oneshot(text.as_bytes()))
-            {
+            if !known.insert(XxHash3_128::oneshot(text.as_bytes())) {
                 continue;
             }
-            let by_user = answers || message.is_prompt();
             let class = class_of_message(by_user, passages::is_decision(&text), words.asks_for_decision());
-            let snippet = words.snippet(&text);
             let range = Range::Messages { from: number.into(), to: number.into() }.to_string();
-            let entry = Entry { what: What::Message, message: Some(number), tokens: None, ..entry.clone() };
-            let hit = Hit { entry, score: 0.0, snippet, range: Some(range) };
+            let entry =
+                Entry { kind: ItemKind::Message, message: Some(number), tokens: None, ..entry.clone() };
+            let hit = Hit { entry, score: 0.0, snippet: words.snippet(&text), range: Some(range) };
             out.push((Rank { missing, class }, hit));
         }
     }
@@ -335,8 +323,8 @@ pub fn read(
     let Range::Messages { from, to } = *range else {
         return engine.store.recall(scope, handle, range, limit, count);
     };
-    let what = engine.store.entry(scope, handle)?.what;
-    if !matches!(what, What::Session | What::Compaction) {
+    let what = engine.store.entry(scope, handle)?.kind;
+    if !matches!(what, ItemKind::Session | ItemKind::Compaction) {
         let what =
             format!("range {range}: expected the handle of a session, found that of a {}", what.name());
         return Err(Error::new(ErrorKind::Arguments, what));
@@ -354,8 +342,8 @@ pub fn read(
     for number in from..=to.min(last) {
         let message = &messages[number as usize];
         // A sealed compaction has no text of its own: show the messages that it replaced.
-        let told = message.replaced.as_deref().unwrap_or(std::slice::from_ref(message));
-        let text = plan::transcript(told);
+        let shown = message.replaced.as_deref().unwrap_or(std::slice::from_ref(message));
+        let text = plan::transcript(shown);
         let tokens = count(&text);
         if tokens > left {
             let rest = if out.is_empty() { number + 1 } else { number };

@@ -50,6 +50,6 @@ pub fn answered(
         return Err(Error::new(ErrorKind::Changed, what));
     }
     let reply = HostReply { state, answer: answer.to_owned() };
-    let compacted = compact::by_reply(engine, &opened, &ask, Some(&reply))?;
+    let compacted = compact::compact_with(engine, &opened, &ask, Some(&reply))?;
     Ok((compacted, opened))
 }

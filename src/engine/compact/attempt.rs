@@ -38,8 +38,8 @@ pub struct HistoryFacts {
 impl HistoryFacts {
     /// Computes ledger and probes in parallel: each reads the whole history, and neither may depend on the
     /// other.
-    pub(crate) fn read(&self, history: &History, whole: &History) -> &Ledger {
-        parallel::join(|| _ = self.probes(whole), || self.ledger(history)).1
+    pub(crate) fn read(&self, history: &History, full_history: &History) -> &Ledger {
+        parallel::join(|| _ = self.probes(full_history), || self.ledger(history)).1
     }
 
     /// The facts that the summary is written from.
@@ -80,7 +80,7 @@ fn plan_with(engine: &Engine, measured: &Measured<'_>, ask: &Ask, summary_tokens
 /// Makes a plan and applies it. `None` if the plan does nothing or cannot be applied.
 pub(crate) fn attempt(it: &AttemptRequest<'_>) -> Option<Attempt> {
     let plan = plan_for(it.engine, it.measured, it.ask);
-    plan.act.then(|| make(it, plan).ok()).flatten()
+    plan.act.then(|| apply_plan(it, plan).ok()).flatten()
 }
 
 /// The smallest budget above `refused` whose attempt passes `min_kept`; tries a fixed series of shares.
@@ -93,47 +93,47 @@ pub(crate) fn budget_that_keeps(it: &AttemptRequest<'_>, refused: u64, min_kept:
     })
 }
 
-/// As [`make`], then retries with smaller budgets until the outcome fits by the model's own tokenizer too, if
+/// As [`apply_plan`], then retries with smaller budgets until the outcome fits by the model's own tokenizer too, if
 /// that is public. An outcome that is too large even by the estimate, because too much must stay, is left
 /// alone.
-pub(crate) fn make_within(it: &AttemptRequest<'_>, plan: Plan) -> Result<Attempt, plan::Reason> {
+pub(crate) fn apply_within_budget(it: &AttemptRequest<'_>, plan: Plan) -> Result<Attempt, plan::Reason> {
     /// Maximum times that the budget is reduced.
     const TRIES: usize = 6;
     let AttemptRequest { measured, ask, .. } = *it;
-    let mut made = make(it, plan)?;
+    let mut best = apply_plan(it, plan)?;
     let budget = ask.options.budget.map(|it| it.of(measured.tokens));
-    let Some((budget, own)) = budget.zip(measured.counter.own_tokenizer()) else { return Ok(made) };
+    let Some((budget, own)) = budget.zip(measured.counter.own_tokenizer()) else { return Ok(best) };
     let mut room = budget;
     for _ in 0..TRIES {
-        let messages = made.outcome.history.messages();
+        let messages = best.outcome.history.messages();
         let exact: u64 = messages.iter().filter(|it| plan::counts(it)).map(|it| own.message(it)).sum();
-        if exact <= budget || made.outcome.tokens > budget {
+        if exact <= budget || best.outcome.tokens > budget {
             break;
         }
         // 1 % less, so that rounding does not cost another try.
         room = room * budget / exact * 99 / 100;
         let ask = ask.with_budget(Amount::Tokens(room));
         let Some(smaller) = attempt(&AttemptRequest { ask: &ask, ..*it }) else { break };
-        made = smaller;
+        best = smaller;
     }
-    Ok(made)
+    Ok(best)
 }
 
 /// Writes the summary and applies the plan. If the summary is smaller than reserved, plans again with a
 /// larger tail. In the end the summary's first line gets the final numbers.
-pub(crate) fn make(it: &AttemptRequest<'_>, mut plan: Plan) -> Result<Attempt, plan::Reason> {
+pub(crate) fn apply_plan(it: &AttemptRequest<'_>, mut plan: Plan) -> Result<Attempt, plan::Reason> {
     let AttemptRequest { engine, measured, ask, facts, written, .. } = *it;
     let apply = |plan: &Plan, summary: Option<&str>| {
-        let applied = plan::apply(measured.whole(), &measured.counter, plan, summary);
+        let applied = plan::apply(measured.full_history(), &measured.counter, plan, summary);
         applied.map(|mut it| {
             it.history.meta.automatic = ask.cause() != Cause::Manual;
             it
         })
     };
     let score = |outcome: &PlanOutcome| {
-        let probes = facts.probes(measured.whole());
+        let probes = facts.probes(measured.full_history());
         let count = |it: &Message| measured.counter.message(it);
-        score::score_probes(measured.whole(), probes, &outcome.history, &|_| true, &count)
+        score::score_probes(measured.full_history(), probes, &outcome.history, &|_| true, &count)
     };
     let Some(step) = plan.need.as_ref().and_then(|it| ask.profile.summarizing(it.pass)) else {
         let outcome = apply(&plan, None)?;
@@ -141,33 +141,33 @@ pub(crate) fn make(it: &AttemptRequest<'_>, mut plan: Plan) -> Result<Attempt, p
         let summary = used_snapshot(&plan);
         return Ok(Attempt { plan, outcome, summary, score });
     };
-    facts.read(measured.history, measured.whole());
+    facts.read(measured.history, measured.full_history());
     let write = |plan: &Plan, header: &str| match written {
         Some(text) => format!("{header}\n{text}"),
         None => summary(it, step, plan, Some(header)),
     };
-    let end = |plan: &Plan| plan::end_mark(&plan::behind(measured.whole(), plan));
+    let tail_mark = |plan: &Plan| plan::end_mark(&plan::behind(measured.full_history(), plan));
     // A placeholder as long as a header can get: no number has more digits.
-    let blank_for = |plan: &Plan| header(it, 9_999, 1.0, end(plan));
-    let mut blank = blank_for(&plan);
+    let placeholder_for = |plan: &Plan| header(it, 9_999, 1.0, tail_mark(plan));
+    let mut placeholder = placeholder_for(&plan);
     let reserved = plan.need.as_ref().map_or(0, |it| it.max_tokens);
     if written.is_none() {
-        events::tell(engine, &Event::Asked { summarizer: "offline".to_owned(), budget: reserved });
+        events::notify(engine, &Event::Asked { summarizer: "offline".to_owned(), budget: reserved });
     }
-    let mut summary = write(&plan, &blank);
+    let mut summary = write(&plan, &placeholder);
     let used = measured.counter.text(&Text::new(format!("{}{summary}{}", step.before, step.after))) + 8;
     if used < reserved && matches!(step.keep, Keep::Budget(_)) {
         let wider = plan_with(engine, measured, ask, Some(used));
         if wider.act && wider.need.is_some() {
             plan = wider;
-            blank = blank_for(&plan);
-            summary = write(&plan, &blank);
+            placeholder = placeholder_for(&plan);
+            summary = write(&plan, &placeholder);
         }
     }
     let outcome = apply(&plan, Some(&summary))?;
     let found = score(&outcome);
-    let header = header(it, outcome.tokens, found.kept.unwrap_or(1.0), end(&plan));
-    let summary = summary.replacen(&blank, &header, 1);
+    let header = header(it, outcome.tokens, found.kept.unwrap_or(1.0), tail_mark(&plan));
+    let summary = summary.replacen(&placeholder, &header, 1);
     let outcome = apply(&plan, Some(&summary))?;
     Ok(Attempt { plan, outcome, summary: Some(summary), score: found })
 }
@@ -213,24 +213,21 @@ pub(crate) fn summary(
 
 /// The stored summary that a plan uses instead of a new one.
 fn used_snapshot(plan: &Plan) -> Option<String> {
-    let made = plan.layout.iter().find_map(|it| match it {
-        Segment::Made(message) if message.kind == history::Kind::Summary && plan.need.is_none() => {
-            Some(message)
-        }
-        Segment::Made(_) | Segment::Old(_) | Segment::Summary { .. } => None,
-    });
-    made.map(Message::plain)
+    let is_summary = |it: &&Message| it.kind == history::Kind::Summary && plan.need.is_none();
+    let mut made =
+        plan.layout.iter().filter_map(|it| if let Segment::Made(it) = it { Some(it) } else { None });
+    made.find(is_summary).map(Message::plain)
 }
 
-/// The summary's first line: the sizes, what was kept, how to restore the original. `end`: mark of the kept
-/// tail.
-pub(crate) fn header(it: &AttemptRequest<'_>, after: u64, kept: f64, end: Option<String>) -> String {
+/// The summary's first line: the sizes, what was kept, how to restore the original. `tail_mark`: identifies the
+/// kept tail.
+pub(crate) fn header(it: &AttemptRequest<'_>, after: u64, kept: f64, tail_mark: Option<String>) -> String {
     let k = |tokens: u64| match tokens {
         0..1000 => tokens.to_string(),
         1000..10_000 => format!("{:.1}k", tokens as f64 / 1000.0),
         _ => format!("{}k", (tokens + 500) / 1000),
     };
-    let end = end.map(|it| format!(" [end {it}]")).unwrap_or_default();
+    let end = tail_mark.map(|it| format!(" [end {it}]")).unwrap_or_default();
     format!(
         "{SUMMARY_START} {} messages, {} → {} tokens; {:.0} % of its facts kept. Full original / undo: epitome restore {}{end}",
         it.measured.history.messages().len(),

@@ -12,7 +12,7 @@ pub(super) mod summary_cost;
 use std::cell::OnceCell;
 use std::time::Duration;
 
-use crate::agents::reach::Job;
+use crate::agents::write_back::Operation;
 use crate::answers::{CompactAnswer, NextCost};
 use crate::config::Choice;
 use crate::engine::archive::PlanResult;
@@ -81,19 +81,19 @@ impl From<Rejection> for Ended {
 /// Errors of the store and of files, or a place that cannot be written. A compaction that is refused is a
 /// [`CompactOutcome::Rejected`], not an error.
 pub fn compact(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<Compacted> {
-    by_reply(engine, opened, &request::honoured(engine, ask), None)
+    compact_with(engine, opened, &request::with_agent_settings(engine, ask), None)
 }
 
-/// As [`compact`], for an `ask` that has been through `honoured`. With `reply`, plans for the messages that
+/// As [`compact`], for an `ask` that has been through `with_agent_settings`. With `reply`, plans for the messages that
 /// the summary was asked for.
-fn by_reply(engine: &Engine, opened: &Opened, ask: &Ask, reply: Option<&HostReply>) -> Result<Compacted> {
+fn compact_with(engine: &Engine, opened: &Opened, ask: &Ask, reply: Option<&HostReply>) -> Result<Compacted> {
     #[cfg(feature = "otel")]
     let started = std::time::Instant::now();
     let begun = OnceCell::new();
-    let mut compacted = planned_and_done(engine, opened, ask, reply, &begun);
+    let mut compacted = run_job(engine, opened, ask, reply, &begun);
     // Without a `Started` event (the job was a preview) there is no end to report.
     if let Some(Event::Started { percent, .. }) = begun.get() {
-        close(engine, opened, ask, *percent, &mut compacted);
+        report_end(engine, opened, ask, *percent, &mut compacted);
     }
     #[cfg(feature = "otel")]
     if ask.to != To::Plan {
@@ -103,7 +103,7 @@ fn by_reply(engine: &Engine, opened: &Opened, ask: &Ask, reply: Option<&HostRepl
 }
 
 /// Reports how a started compaction ended. `percent`: its context before, in percent of the window.
-fn close(
+fn report_end(
     engine: &Engine,
     opened: &Opened,
     ask: &Ask,
@@ -115,7 +115,7 @@ fn close(
         Err(error) => Some(Event::Failed { reason_code: "failed".to_owned(), reason: error.to_string() }),
     };
     let Some(ended) = ended else { return };
-    events::tell(engine, &ended);
+    events::notify(engine, &ended);
     let refused = |it: &Compacted| matches!(it.outcome, CompactOutcome::Rejected(Rejection::HookRefused(_)));
     if compacted.as_ref().is_ok_and(refused) {
         return;
@@ -128,30 +128,30 @@ fn close(
         // Only a warning: the outcome is already decided.
         warnings.push(format!("the count of failed compactions could not be stored: {error}"));
     }
-    warnings.extend(events::after(engine, &ended, Duration::MAX));
+    warnings.extend(events::run_after(engine, &ended, Duration::MAX));
     if let Ok(compacted) = compacted {
         compacted.about.warnings.extend(warnings);
     }
 }
 
-fn planned_and_done(
+fn run_job(
     engine: &Engine,
     opened: &Opened,
     ask: &Ask,
     reply: Option<&HostReply>,
     begun: &OnceCell<Event>,
 ) -> Result<Compacted> {
-    let whole = &opened.session.history;
+    let full_history = &opened.session.history;
     let mut ask = ask.clone();
-    ask.options.pin = memories::pins(engine, whole, &ask.options.pin)?;
+    ask.options.pin = memories::pins(engine, full_history, &ask.options.pin)?;
     let ask = &ask;
     let base = reply.map(|it| {
-        let messages = whole.messages().iter().take(it.state.count).cloned().collect();
-        History::new(messages, whole.meta.clone())
+        let messages = full_history.messages().iter().take(it.state.count).cloned().collect();
+        History::new(messages, full_history.meta.clone())
     });
     let mut measured =
-        measured::measure_history(engine, &opened.session, base.as_ref().unwrap_or(whole), ask);
-    measured.grown = base.is_some().then_some(whole);
+        measured::measure_history(engine, &opened.session, base.as_ref().unwrap_or(full_history), ask);
+    measured.grown_history = base.is_some().then_some(full_history);
     let plan = attempt::plan_for(engine, &measured, ask);
     let about = about(opened, ask, &measured, &plan);
     let warnings = warnings(engine, opened, &measured);
@@ -187,32 +187,32 @@ fn outcome(job: &mut CompactJob<'_>, plan: Plan) -> Result<CompactOutcome, Ended
         return Err(Rejection::CoolingDown(why).into());
     }
     let facts = HistoryFacts::default();
-    let written = drafted(job, &plan, &facts)?;
+    let written = get_summary(job, &plan, &facts)?;
     let handle = archive::session_handle(engine, opened)?;
     let request =
         AttemptRequest { engine, measured, ask, handle: &handle, facts: &facts, written: written.as_deref() };
-    let (attempt, valid_for, messages) = checked(job, &request, plan)?;
+    let (attempt, valid_for, messages) = checked_attempt(job, &request, plan)?;
     let next_cost = engine.config.costs.then(|| next_cost(job, &attempt));
     let accepted = Box::new(Accepted { attempt, valid_for, next_cost, written });
     if ask.to == To::Plan {
         return Ok(CompactOutcome::Planned(accepted));
     }
-    let (handle, output) = put(job, &accepted.attempt, messages)?;
+    let (handle, output) = deliver(job, &accepted.attempt, messages)?;
     let session = measured.history.meta.session.as_deref();
     engine.audit(AuditVerb::Compact, &engine.scope(measured.history), session, Some(&handle));
-    note(job, &accepted, &output);
+    store_for_later(job, &accepted, &output);
     Ok(CompactOutcome::Compacted { accepted, handle, output })
 }
 
 /// Makes an attempt that keeps enough facts and breaks no rule of its API. Returns also the APIs that accept
 /// it, and its messages in the form of the requested API.
-fn checked(
+fn checked_attempt(
     job: &mut CompactJob<'_>,
     request: &AttemptRequest<'_>,
     plan: Plan,
 ) -> Result<(Attempt, Vec<String>, Vec<u8>), Rejection> {
     let CompactJob { engine, opened, ask, .. } = *job;
-    let attempt = attempt::make_within(request, plan).map_err(Rejection::Plan)?;
+    let attempt = attempt::apply_within_budget(request, plan).map_err(Rejection::Plan)?;
     if attempt.outcome.orphans > 0 {
         job.warnings.push(format!(
             "{} tool outputs were left out: each is a second output of a summarized call",
@@ -249,7 +249,7 @@ fn next_cost(job: &CompactJob<'_>, attempt: &Attempt) -> NextCost {
 }
 
 /// The summary that a model or the user wrote, if any. Sends the `Started` event.
-fn drafted(job: &mut CompactJob<'_>, plan: &Plan, facts: &HistoryFacts) -> Result<Option<String>, Ended> {
+fn get_summary(job: &mut CompactJob<'_>, plan: &Plan, facts: &HistoryFacts) -> Result<Option<String>, Ended> {
     let CompactJob { engine, ask, measured, .. } = *job;
     let writer = &ask.writer;
     // A job starts before a provider is paid, but with a host-run summary only once its answer is here, since
@@ -307,13 +307,13 @@ fn begin(job: &CompactJob<'_>) -> Result<(), Ended> {
         return Ok(());
     }
     let started = job.begun.get_or_init(|| events::started(job.opened, job.ask, job.measured));
-    events::tell(job.engine, started);
-    Ok(events::before(job.engine, started, Duration::MAX).map_err(Rejection::HookRefused)?)
+    events::notify(job.engine, started);
+    Ok(events::run_before(job.engine, started, Duration::MAX).map_err(Rejection::HookRefused)?)
 }
 
 /// Archives the original and delivers the outcome; returns the original's handle. `messages`: the outcome as
 /// messages of an API, written instead of a session if the caller named one.
-fn put(job: &mut CompactJob<'_>, attempt: &Attempt, messages: Vec<u8>) -> Result<(String, Delivered)> {
+fn deliver(job: &mut CompactJob<'_>, attempt: &Attempt, messages: Vec<u8>) -> Result<(String, Delivered)> {
     let CompactJob { engine, opened, ask, .. } = *job;
     let (after, summary) = (&attempt.outcome.history, attempt.summary.as_deref());
     let result = PlanResult {
@@ -333,7 +333,7 @@ fn put(job: &mut CompactJob<'_>, attempt: &Attempt, messages: Vec<u8>) -> Result
         if ask.messages_as.is_some() {
             return Ok((messages, Vec::new()));
         }
-        let written = readback::written(opened, after, Mode::New)?;
+        let written = readback::write_and_verify(opened, after, Mode::New)?;
         Ok((written.bytes(&*opened.source)?, written.warnings))
     };
     let (output, warnings) = match &ask.to {
@@ -351,7 +351,7 @@ fn put(job: &mut CompactJob<'_>, attempt: &Attempt, messages: Vec<u8>) -> Result
             (Delivered::Session(installed), warnings)
         }
         To::Session => {
-            let job = if attempt.only_outputs() { Job::Prune } else { Job::Compact };
+            let job = if attempt.only_outputs() { Operation::Prune } else { Operation::Compact };
             let (installed, mut warnings) =
                 write_back::install(engine, opened, after, job, &archived.compaction)?;
             warnings.extend(crate::engine::repair::left_behind(opened).unwrap_or_else(|error| {
@@ -366,7 +366,7 @@ fn put(job: &mut CompactJob<'_>, attempt: &Attempt, messages: Vec<u8>) -> Result
 
 /// Stores what later calls need from a written compaction: overhead, memory, snapshot. A failure is only a
 /// warning.
-fn note(job: &mut CompactJob<'_>, accepted: &Accepted, output: &Delivered) {
+fn store_for_later(job: &mut CompactJob<'_>, accepted: &Accepted, output: &Delivered) {
     let CompactJob { engine, opened, ask, measured, .. } = *job;
     let Accepted { attempt, written, .. } = accepted;
     if let Delivered::Session(installed) = output {
@@ -394,7 +394,7 @@ fn note_overhead(engine: &Engine, history: &History, overhead: u64, installed: &
 }
 
 fn about(opened: &Opened, ask: &Ask, measured: &Measured<'_>, plan: &Plan) -> CompactAnswer {
-    let messages = measured.whole().messages();
+    let messages = measured.full_history().messages();
     let counted = messages.iter().filter(|it| plan::counts(it));
     let tokens: u64 = counted.map(|it| measured.counter.message(it)).sum();
     let Measured { overhead, .. } = *measured;
@@ -426,10 +426,10 @@ fn valid_for(history: &History) -> Vec<String> {
 }
 
 /// The event that ends a started compaction. `percent`: its context before, in percent of the window.
-fn closing_event(made: &Compacted, ask: &Ask, percent: Option<u64>) -> Option<Event> {
-    match &made.outcome {
+fn closing_event(compacted: &Compacted, ask: &Ask, percent: Option<u64>) -> Option<Event> {
+    match &compacted.outcome {
         CompactOutcome::Compacted { accepted, handle, output } => Some(Event::Compacted {
-            tokens_before: made.about.tokens_before,
+            tokens_before: compacted.about.tokens_before,
             tokens_after: accepted.attempt.outcome.tokens,
             handle: Some(handle.clone()),
             output: match output {

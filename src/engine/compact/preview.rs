@@ -37,8 +37,8 @@ impl Fingerprint {
 /// # Errors
 ///
 /// The store cannot be written.
-pub fn keep_preview(engine: &Engine, opened: &Opened, ask: &Ask, made: &Compacted) -> Result<Option<String>> {
-    let (Some(path), Some(after)) = (&opened.path, made.history()) else { return Ok(None) };
+pub fn keep_preview(engine: &Engine, opened: &Opened, ask: &Ask, done: &Compacted) -> Result<Option<String>> {
+    let (Some(path), Some(after)) = (&opened.path, done.history()) else { return Ok(None) };
     if !engine.store.keeps() {
         return Ok(None);
     }
@@ -47,7 +47,7 @@ pub fn keep_preview(engine: &Engine, opened: &Opened, ask: &Ask, made: &Compacte
         format: opened.session.format.name().to_owned(),
         before: Fingerprint::of(&opened.session.history),
         after: Fingerprint::of(after),
-        summary: made.accepted().and_then(|it| it.written.clone()),
+        summary: done.accepted().and_then(|it| it.written.clone()),
         ask: ask.clone(),
     };
     let scope = engine.scope(&opened.session.history);

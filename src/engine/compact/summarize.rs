@@ -11,7 +11,7 @@ use crate::config::Choice;
 use crate::config::profiles;
 use crate::engine::compact::attempt::AttemptRequest;
 use crate::engine::compact::compacted::{CompactOutcome, Question, Summarizer};
-use crate::engine::compact::summary_cost::{affordable, failures, sent_note};
+use crate::engine::compact::summary_cost::{affordable, failures_mark, sent_note};
 use crate::engine::compact::{CompactJob, Ended};
 use crate::engine::input::measured::Measured;
 use crate::engine::input::request::one_more;
@@ -184,7 +184,7 @@ fn by_provider(
         Err(error) => return Err(error),
     };
     let (endpoint, thinking) = as_profiled(job, step, endpoint, thinking);
-    if let (Some(why), false) = (summary_cost::left_alone(engine, &endpoint)?, writer.dry) {
+    if let (Some(why), false) = (summary_cost::refusal(engine, &endpoint)?, writer.dry) {
         return Ok(SummaryDraft::offline(offline_instead(&why)));
     }
     let mut request = SummaryRequest { window: endpoint.window, thinking, ..request };
@@ -201,11 +201,11 @@ fn by_provider(
         let price = engine.config.prices.of(&endpoint.model).ok();
         request.bounds.tokens = request.bounds.tokens.min(affordable(most, price, request.max_tokens));
     }
-    asked(engine, &request, &endpoint, ask, cost)
+    ask_provider(engine, &request, &endpoint, ask, cost)
 }
 
 /// Asks a provider for the summary and counts its failures.
-fn asked(
+fn ask_provider(
     engine: &Engine,
     request: &SummaryRequest<'_>,
     endpoint: &Endpoint,
@@ -213,7 +213,7 @@ fn asked(
     cost: CostInfo,
 ) -> Result<SummaryDraft> {
     let mut dialogue = Dialogue::new(engine.now.unsigned_abs());
-    events::tell(engine, &Event::Asked { summarizer: endpoint.label(), budget: request.max_tokens });
+    events::notify(engine, &Event::Asked { summarizer: endpoint.label(), budget: request.max_tokens });
     let watch = watching(engine, &ask.writer.watch, request.bounds.tries);
     let began = std::time::Instant::now();
     let provider = Http::new(endpoint.clone(), engine.config.summarizers.limits)?;
@@ -231,7 +231,7 @@ fn asked(
         }
         Some(Ok((text, mut notes))) => {
             let not_recorded =
-                engine.store.unmark(&engine.shared(), &failures(endpoint)).err().map(not_recorded);
+                engine.store.unmark(&engine.shared(), &failures_mark(endpoint)).err().map(not_recorded);
             let who = dialogue
                 .model
                 .as_deref()
@@ -247,18 +247,15 @@ fn asked(
             // answered.
             let failed =
                 !matches!(why, GaveUp::Bound(_)) || (dialogue.requests > 0 && dialogue.model.is_none());
-            let noted = if failed { note_failure(engine, endpoint) } else { Ok(()) };
+            let more = |old| one_more(old, engine.now);
+            let count = || engine.store.update_mark(&engine.shared(), &failures_mark(endpoint), &more);
+            let noted = if failed { count() } else { Ok(()) };
             let mut draft = SummaryDraft::offline(offline_instead(&why.sentence(Some(endpoint))));
             draft.notes.extend(sent_note(endpoint, &dialogue));
             draft.notes.extend(uncounted.into_iter().chain(noted.err().map(not_recorded)));
             Ok(draft)
         }
     }
-}
-
-/// Counts one more consecutive failure of a provider.
-fn note_failure(engine: &Engine, endpoint: &Endpoint) -> Result<()> {
-    engine.store.update_mark(&engine.shared(), &failures(endpoint), &|old| one_more(old, engine.now))
 }
 
 /// The caller's watch, which also reports each retry to the listener.
@@ -290,7 +287,7 @@ fn by_sampling(
     ask: &Ask,
 ) -> Result<SummaryDraft> {
     let mut dialogue = Dialogue::new(engine.now.unsigned_abs());
-    events::tell(engine, &Event::Asked { summarizer: "host".to_owned(), budget: request.max_tokens });
+    events::notify(engine, &Event::Asked { summarizer: "host".to_owned(), budget: request.max_tokens });
     let watch = watching(engine, &ask.writer.watch, request.bounds.tries);
     match run::with_transport(&mut dialogue, request, sampling, &watch)? {
         None => Err(cancelled()),
@@ -355,7 +352,7 @@ fn reopenable_name(engine: &Engine, opened: &Opened) -> Result<String> {
     if let Some(path) = &opened.path {
         return Ok(path.display().to_string());
     }
-    Ok(archive::keep(engine, opened)?.as_str().to_owned())
+    Ok(archive::archive_session(engine, opened)?.as_str().to_owned())
 }
 
 /// The summary as edited by the user, with the user's lines marked.

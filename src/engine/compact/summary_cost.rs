@@ -22,18 +22,18 @@ use history::error::{Error, ErrorKind, Result};
 use history::secrets::Redactor;
 use sessions::{self, Format};
 
-/// Consecutive failures after which a provider is not asked for [`COOL_DOWN`].
-const BREAKER: u32 = 3;
+/// Consecutive failures after which a provider is not asked for [`COOL_DOWN_MS`].
+const MAX_FAILURES: u32 = 3;
 /// Milliseconds.
-const COOL_DOWN: i64 = 10 * 60 * 1_000;
+const COOL_DOWN_MS: i64 = 10 * 60 * 1_000;
 /// Milliseconds that a provider's prompt cache lives (Anthropic; OpenAI 5 to 10 minutes).
-const CACHE_LIVES: i64 = 5 * 60 * 1_000;
-const HOUR: i64 = 3_600_000;
+const CACHE_LIFETIME_MS: i64 = 5 * 60 * 1_000;
+const HOUR_MS: i64 = 3_600_000;
 
 /// Marks of the hourly totals over all sessions: tokens, millionths of a dollar, milliseconds.
-const SENT: &str = "summarizer.sent";
-const SPENT: &str = "summarizer.spent";
-const ASKED: &str = "summarizer.asked";
+const TOKENS_MARK: &str = "summarizer.sent";
+const DOLLARS_MARK: &str = "summarizer.spent";
+const MILLISECONDS_MARK: &str = "summarizer.asked";
 
 /// What asking will cost in the cheaper of two forms: a prompt of our own, or the session's own request,
 /// returned as the prefix, which the provider may have cached. The second needs plain messages of the
@@ -54,7 +54,7 @@ pub(crate) fn cost(
         (false, _) => Some("only the messages of the agent's request are known, not all of it"),
         (true, false) => Some("the session uses another model, with its own cache"),
     };
-    let warm = meta.times.is_some_and(|it| engine.now.saturating_sub(it.1) < CACHE_LIVES);
+    let warm = meta.times.is_some_and(|it| engine.now.saturating_sub(it.1) < CACHE_LIFETIME_MS);
     let own: u64 = request.excerpts.iter().map(|it| (request.count)(&it.text) + 12).sum();
     let sizes = RequestSizes {
         own,
@@ -162,11 +162,11 @@ pub fn estimate_by_provider(
 }
 
 /// Why the provider must not be asked now; `None` if it may be.
-pub(crate) fn left_alone(engine: &Engine, endpoint: &Endpoint) -> Result<Option<String>> {
-    if let Some(mark) = engine.store.marked(&engine.shared(), &failures(endpoint))? {
+pub(crate) fn refusal(engine: &Engine, endpoint: &Endpoint) -> Result<Option<String>> {
+    if let Some(mark) = engine.store.marked(&engine.shared(), &failures_mark(endpoint))? {
         let count: u32 = mark.value.parse().unwrap_or(0);
-        let left = mark.at.saturating_add(COOL_DOWN).saturating_sub(engine.now);
-        if count >= BREAKER && left > 0 && left <= COOL_DOWN {
+        let left = mark.at.saturating_add(COOL_DOWN_MS).saturating_sub(engine.now);
+        if count >= MAX_FAILURES && left > 0 && left <= COOL_DOWN_MS {
             return Ok(Some(format!(
                 "{} failed {count} times in a row and is not asked for another {} s",
                 endpoint.provider,
@@ -174,7 +174,7 @@ pub(crate) fn left_alone(engine: &Engine, endpoint: &Endpoint) -> Result<Option<
             )));
         }
     }
-    if let Some(why) = uncountable(engine, endpoint) {
+    if let Some(why) = limits_unenforceable(engine, endpoint) {
         return Ok(Some(why));
     }
     let limits = &engine.config.summarizers.written;
@@ -183,16 +183,18 @@ pub(crate) fn left_alone(engine: &Engine, endpoint: &Endpoint) -> Result<Option<
         let mark = engine.store.marked(&engine.shared(), name)?;
         Ok(Some(used_this_hour(engine, mark.as_ref())).filter(|it| *it >= most))
     };
-    if let Some(sent) = reached(SENT, limits.tokens_per_hour)? {
+    if let Some(sent) = reached(TOKENS_MARK, limits.tokens_per_hour)? {
         let most = limits.tokens_per_hour.unwrap_or_default();
         return Ok(Some(format!("the limit of {most} tokens an hour was reached ({sent} were sent)")));
     }
-    if let Some(spent) = reached(SPENT, limits.dollars_per_hour.map(millionths))? {
+    if let Some(spent) = reached(DOLLARS_MARK, limits.dollars_per_hour.map(millionths))? {
         let most = limits.dollars_per_hour.unwrap_or_default();
         let spent = spent as f64 / 1e6;
         return Ok(Some(format!("the limit of ${most} an hour was reached (${spent:.4} were spent)")));
     }
-    if let Some(asked) = reached(ASKED, limits.seconds_per_hour.map(|it| it.saturating_mul(1_000)))? {
+    if let Some(asked) =
+        reached(MILLISECONDS_MARK, limits.seconds_per_hour.map(|it| it.saturating_mul(1_000)))?
+    {
         let most = limits.seconds_per_hour.unwrap_or_default();
         let asked = asked / 1_000;
         return Ok(Some(format!("the limit of {most} s an hour was reached ({asked} s were used)")));
@@ -202,7 +204,7 @@ pub(crate) fn left_alone(engine: &Engine, endpoint: &Endpoint) -> Result<Option<
 
 /// Why the hourly limits cannot be enforced, if any are set. Each command and each agent's server is its own
 /// process: counts in memory would start at zero in each, and never reach a limit.
-fn uncountable(engine: &Engine, endpoint: &Endpoint) -> Option<String> {
+fn limits_unenforceable(engine: &Engine, endpoint: &Endpoint) -> Option<String> {
     let limits = &engine.config.summarizers.written;
     // Dollars are counted only where the price is known.
     let dollars = limits.dollars_per_hour.is_some() && engine.config.prices.of(&endpoint.model).is_ok();
@@ -223,7 +225,9 @@ fn uncountable(engine: &Engine, endpoint: &Endpoint) -> Option<String> {
 pub(crate) fn count(engine: &Engine, endpoint: &Endpoint, dialogue: &Dialogue, took: Duration) -> Result<()> {
     let spent = spent(engine, endpoint, dialogue).unwrap_or(0.0);
     let took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-    for (name, more) in [(SENT, dialogue.sent), (SPENT, millionths(spent)), (ASKED, took)] {
+    for (name, more) in
+        [(TOKENS_MARK, dialogue.sent), (DOLLARS_MARK, millionths(spent)), (MILLISECONDS_MARK, took)]
+    {
         engine.store.update_mark(&engine.shared(), name, &|old| {
             let before = used_this_hour(engine, old.as_ref());
             // The hour begins with its first request.
@@ -240,7 +244,7 @@ pub(crate) fn spent(engine: &Engine, endpoint: &Endpoint, dialogue: &Dialogue) -
 }
 
 fn used_this_hour(engine: &Engine, mark: Option<&Mark>) -> u64 {
-    let fresh = mark.filter(|it| (0..HOUR).contains(&engine.now.saturating_sub(it.at)));
+    let fresh = mark.filter(|it| (0..HOUR_MS).contains(&engine.now.saturating_sub(it.at)));
     fresh.and_then(|it| it.value.parse().ok()).unwrap_or(0)
 }
 
@@ -342,6 +346,6 @@ fn api_format(api: Api) -> Format {
 }
 
 /// The mark under which a provider's failures are counted.
-pub(crate) fn failures(endpoint: &Endpoint) -> String {
+pub(crate) fn failures_mark(endpoint: &Endpoint) -> String {
     format!("summarizer.failures.{}", endpoint.provider)
 }

@@ -85,7 +85,7 @@ impl Event {
 pub type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
 
 /// Sends an event to the listener and the log.
-pub(crate) fn tell(engine: &Engine, event: &Event) {
+pub(crate) fn notify(engine: &Engine, event: &Event) {
     tracing::info!(target: "epitome::compaction", "{}", history::json::compact(event));
     if let Some(listener) = &engine.listener {
         listener(event);
@@ -107,14 +107,14 @@ pub(crate) fn started(opened: &Opened, ask: &Ask, measured: &Measured<'_>) -> Ev
 }
 
 /// Runs the user's `hooks.before` command, for at most `limit`. `Err`: the reason why it refused.
-pub(crate) fn before(engine: &Engine, event: &Event, limit: Duration) -> Result<(), String> {
+pub(crate) fn run_before(engine: &Engine, event: &Event, limit: Duration) -> Result<(), String> {
     let Some(command) = &engine.config.hooks.before else { return Ok(()) };
     run(command, event, limit.min(engine.config.hooks.limit()))
         .map_err(|why| format!("the command in hooks.before refused: {why}"))
 }
 
 /// Runs the user's `hooks.after` command, for at most `limit`. Returns a warning if it fails.
-pub(crate) fn after(engine: &Engine, event: &Event, limit: Duration) -> Option<String> {
+pub(crate) fn run_after(engine: &Engine, event: &Event, limit: Duration) -> Option<String> {
     let command = engine.config.hooks.after.as_ref()?;
     run(command, event, limit.min(engine.config.hooks.limit())).err().map(|why| format!("hooks.after: {why}"))
 }

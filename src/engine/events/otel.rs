@@ -15,7 +15,7 @@ use crate::engine::{Ask, CompactOutcome, Compacted, Engine, Opened, Seated};
 use history::error::Result;
 
 /// Timeout of an export, and of the final flush when the process ends.
-const PATIENCE: Duration = Duration::from_secs(3);
+const EXPORT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Created with the first span; `None` if no collector is configured.
 static PROVIDER: OnceLock<Option<SdkTracerProvider>> = OnceLock::new();
@@ -73,10 +73,10 @@ pub(crate) fn seated(engine: &Engine, begun: Instant, opened: &Opened, ask: &Ask
     send(engine, begun, attributes, failed);
 }
 
-/// Flushes pending spans within [`PATIENCE`]. Call it before the process ends.
+/// Flushes pending spans within [`EXPORT_TIMEOUT`]. Call it before the process ends.
 pub fn finish() {
     if let Some(Some(provider)) = PROVIDER.get()
-        && let Err(error) = provider.shutdown_with_timeout(PATIENCE)
+        && let Err(error) = provider.shutdown_with_timeout(EXPORT_TIMEOUT)
     {
         tracing::warn!("the collector at OTEL_EXPORTER_OTLP_ENDPOINT did not get every span: {error}");
     }
@@ -141,7 +141,8 @@ fn provider(env: &Env) -> Option<SdkTracerProvider> {
         None => format!("{}/v1/traces", env.text("OTEL_EXPORTER_OTLP_ENDPOINT")?.trim_end_matches('/')),
     };
     crate::llm::http::use_ring();
-    let exporter = SpanExporter::builder().with_http().with_endpoint(endpoint).with_timeout(PATIENCE).build();
+    let exporter =
+        SpanExporter::builder().with_http().with_endpoint(endpoint).with_timeout(EXPORT_TIMEOUT).build();
     match exporter {
         Ok(exporter) => {
             let name = env.text("OTEL_SERVICE_NAME").unwrap_or("epitome").to_owned();

@@ -8,7 +8,7 @@ use history::error::Result;
 
 /// Notes that this process's ancestors belong to the session, so that a server started by the same agent
 /// finds it.
-pub(crate) fn note(engine: &Engine, scope: &Scope, event: &HookEvent) -> Result<()> {
+pub(crate) fn record(engine: &Engine, scope: &Scope, event: &HookEvent) -> Result<()> {
     for process in crate::config::ancestors() {
         let value = format!("{} {}", event.agent.name(), event.session);
         engine.store.mark(scope, &caller_mark(process), &value, engine.now)?;
@@ -17,7 +17,7 @@ pub(crate) fn note(engine: &Engine, scope: &Scope, event: &HookEvent) -> Result<
 }
 
 /// The session that a hook noted for one of this process's ancestors.
-pub(crate) fn noted(engine: &Engine, agent: &str) -> Option<String> {
+pub(crate) fn recorded(engine: &Engine, agent: &str) -> Option<String> {
     let scope = engine.project();
     crate::config::ancestors().into_iter().find_map(|process| {
         let mark = engine.store.marked(&scope, &caller_mark(process)).ok().flatten()?;

@@ -15,7 +15,7 @@ const WINDOWS: std::ops::RangeInclusive<u64> = 1_000..=Usage::MOST;
 pub(crate) struct Measured<'a> {
     pub(crate) history: &'a History,
     /// The whole history to apply the plan to, if the session has grown since the plan's `history`.
-    pub(crate) grown: Option<&'a History>,
+    pub(crate) grown_history: Option<&'a History>,
     pub(crate) counter: TokenCounter,
     pub(crate) limits: ModelLimits<'a>,
     /// Tokens of the messages.
@@ -28,8 +28,8 @@ pub(crate) struct Measured<'a> {
 
 impl Measured<'_> {
     /// The history that a plan is applied to.
-    pub(crate) fn whole(&self) -> &History {
-        self.grown.unwrap_or(self.history)
+    pub(crate) fn full_history(&self) -> &History {
+        self.grown_history.unwrap_or(self.history)
     }
 
     pub(crate) fn filled(&self) -> Filled {
@@ -64,24 +64,24 @@ pub(crate) fn measure_history<'a>(
     for (message, size) in history.messages().iter().zip(counter.messages(history.messages())) {
         *if compaction::plan::counts(message) { &mut tokens } else { &mut overhead } += size;
     }
-    let given = ask.counting.window.or(configured).filter(|it| *it > 0);
-    let told = history.meta.window.filter(|it| WINDOWS.contains(it));
-    let given = given.or(told);
+    let explicit = ask.counting.window.or(configured).filter(|it| *it > 0);
+    let recorded = history.meta.window.filter(|it| WINDOWS.contains(it));
+    let explicit = explicit.or(recorded);
     // The session's own model accepted this context, so its window is at least as large.
     let own = ask.counting.model.is_none();
     let seen = counter.reported().map(|it| it.1).max(compacted.filter(|it| *it <= Usage::MOST));
-    let seen = seen.filter(|seen| own && given.is_none() && known.is_some_and(|it| it.context < *seen));
+    let seen = seen.filter(|seen| own && explicit.is_none() && known.is_some_and(|it| it.context < *seen));
     let inferred = seen.map(tokens::at_least);
     let limits = ModelLimits {
         model,
-        window: given.or(inferred).or(known.map(|it| it.context)),
-        window_given: given.is_some(),
+        window: explicit.or(inferred).or(known.map(|it| it.context)),
+        window_given: explicit.is_some(),
         // A window given explicitly replaces the model's separate input limit.
-        input: known.and_then(|it| it.input).filter(|_| given.or(inferred).is_none()),
+        input: known.and_then(|it| it.input).filter(|_| explicit.or(inferred).is_none()),
         output: known.map(|it| it.output),
         next: ask.next,
     };
-    Measured { history, grown: None, limits, counter, tokens, overhead, inferred: seen.zip(inferred) }
+    Measured { history, grown_history: None, limits, counter, tokens, overhead, inferred: seen.zip(inferred) }
 }
 
 /// Tokens of system prompt and tools as noted when we compacted the session, if no usage was reported since:
@@ -145,7 +145,7 @@ fn notes(opened: &Opened) -> Vec<String> {
         ));
     }
     if let (false, true, Some(path)) = (notes.is_empty(), opened.session.format.is_repaired(), &opened.path) {
-        let session = crate::agents::reach::quoted(&path.display().to_string());
+        let session = crate::agents::shell::quoted(&path.display().to_string());
         out.push(format!("`epitome repair {session}` shows what is wrong with it, and repairs only that"));
     }
     out

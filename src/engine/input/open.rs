@@ -16,7 +16,7 @@ use sessions::{self, Format, MemorySource, Session, Source};
 use tokens::{self, Estimator, TokenCounter, Tokenizer};
 
 /// Maximum compactions of a project that are searched for one.
-pub(crate) const LOOKED_THROUGH: u32 = 500;
+pub(crate) const MAX_COMPACTIONS_SEARCHED: u32 = 500;
 
 /// How a caller names a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +44,11 @@ pub struct Opened {
 const WHOLE_END: u64 = 1 << 20;
 
 impl Opened {
+    /// A session that is in no file of an agent.
+    pub(crate) fn in_memory(source: Box<dyn Source + Send>, session: Session) -> Self {
+        Self { source, session, path: None, cwd: None, live: false }
+    }
+
     /// Its directory by its agent's folders, else by its own records.
     pub(crate) fn directory(&self) -> Option<PathBuf> {
         self.cwd.clone().or_else(|| self.session.history.meta.cwd.as_deref().map(PathBuf::from))
@@ -119,8 +124,8 @@ pub fn open_measured(
         let whole_from = source.len().saturating_sub(WHOLE_END);
         let keep = |text: &str, at| (at < whole_from).then(|| tokens::measured_stub(text));
         let session = sessions::scan(source, format, &keep)?;
-        let told = tokenizer != Tokenizer::Auto || TokenCounter::is_reported(&session.history);
-        if told { Ok(session) } else { sessions::read(source, Some(session.format)) }
+        let has_usage = tokenizer != Tokenizer::Auto || TokenCounter::is_reported(&session.history);
+        if has_usage { Ok(session) } else { sessions::read(source, Some(session.format)) }
     };
     open_by(engine, &Reader { read: &read, format, agent }, what)
 }
@@ -223,7 +228,7 @@ fn named_session(engine: &Engine, name: &str, agent: Option<&str>) -> Result<Fou
     if name == "current" {
         let mut env = engine.config.agents.clone();
         if let (Some(agent), None) = (env.inside, &env.session) {
-            env.session = caller::noted(engine, agent.name());
+            env.session = caller::recorded(engine, agent.name());
         }
         let found = agents::current(&env);
         return exactly_one(
@@ -246,7 +251,7 @@ pub fn continued(engine: &Engine, found: &[FoundSession]) -> BTreeMap<String, St
     let scopes: Vec<Scope> = engine.projects().into_iter().chain([nowhere]).collect();
     let compacted = scopes
         .iter()
-        .flat_map(|it| engine.store.compactions(it, None, LOOKED_THROUGH).unwrap_or_default())
+        .flat_map(|it| engine.store.compactions(it, None, MAX_COMPACTIONS_SEARCHED).unwrap_or_default())
         .filter_map(|it| Some((it.session.id, it.applied?.session?)));
     let undone = scopes.iter().flat_map(|scope| {
         let into = |it: &FoundSession| {
@@ -388,5 +393,5 @@ pub(crate) fn read(
 
 fn read_by(reader: &Reader<'_>, source: Box<dyn Source + Send>, path: Option<PathBuf>) -> Result<Opened> {
     let session = (reader.read)(&*source, reader.format)?;
-    Ok(Opened { source, session, path, cwd: None, live: false })
+    Ok(Opened { path, ..Opened::in_memory(source, session) })
 }

@@ -24,7 +24,7 @@ struct StoredSnapshot {
 }
 
 /// The ask. With `auto`, the agent's own settings are applied to its profile.
-pub(crate) fn honoured(engine: &Engine, ask: &Ask) -> Ask {
+pub(crate) fn with_agent_settings(engine: &Engine, ask: &Ask) -> Ask {
     let mut ask = ask.clone();
     if ask.options.auto {
         ask.profile = ask.profile.honouring(&|from| engine.config.agent_setting(from));

@@ -20,10 +20,10 @@ const LONG: usize = 4_000;
 ///
 /// As for [`compact`](crate::engine::compact) with [`To::Plan`].
 pub fn report(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<Page> {
-    let made = compact::compact(engine, opened, &Ask { to: To::Plan, ..ask.clone() })?;
+    let compacted = compact::compact(engine, opened, &Ask { to: To::Plan, ..ask.clone() })?;
     let measured = measured::measure(engine, &opened.session, ask);
     let history = measured.history;
-    let after = made.history().map_or(&[][..], History::messages);
+    let after = compacted.history().map_or(&[][..], History::messages);
     let stays: HashMap<u32, &Message> = after.iter().filter_map(|it| Some((it.from?, it))).collect();
     let fates: Vec<Fate> = history
         .messages()
@@ -53,7 +53,7 @@ pub fn report(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<Page> {
         title: title(opened),
         about: about(opened, &measured)
             .into_iter()
-            .chain(made.accepted().and_then(|it| Some(it.next_cost.as_ref()?.why.clone())))
+            .chain(compacted.accepted().and_then(|it| Some(it.next_cost.as_ref()?.why.clone())))
             .collect(),
         profile: ask.profile.name.clone(),
         window: measured.limits.window,
@@ -62,9 +62,9 @@ pub fn report(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<Page> {
         marks,
         before,
         after,
-        kept: made.score().and_then(|it| it.kept),
-        facts: facts(history, &made),
-        reason: made.answer().reason,
+        kept: compacted.score().and_then(|it| it.kept),
+        facts: facts(history, &compacted),
+        reason: compacted.answer().reason,
     })
 }
 
@@ -178,8 +178,8 @@ fn said<'a>(message: &'a Message, tools: &HashMap<&str, &'a str>) -> (Vec<&'a st
 }
 
 /// All facts of the history and what became of them.
-fn facts(history: &History, made: &Compacted) -> Vec<ReportFact> {
-    let Some(score) = made.score() else { return Vec::new() };
+fn facts(history: &History, compacted: &Compacted) -> Vec<ReportFact> {
+    let Some(score) = compacted.score() else { return Vec::new() };
     let split = history.messages().len() - score.tail_messages;
     let lost: HashMap<(Class, &str), bool> =
         score.lost.iter().map(|it| ((it.class, it.text.as_str()), it.recoverable)).collect();

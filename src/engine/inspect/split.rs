@@ -5,14 +5,9 @@ use std::ops::Range;
 use crate::answers::{Alternative, RangeFate, RangeInfo, Side, SplitAnswer};
 use crate::engine::{Ask, Engine, Opened, input::measured, input::request, session_info, words};
 use compaction::plan::{self, Op, Segment};
-use history::error::Result;
 
 /// Where `ask.profile` would cut, why, and where else it could be cut.
-///
-/// # Errors
-///
-/// An option that the profile or the session does not allow.
-pub fn split(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<SplitAnswer> {
+pub fn split(engine: &Engine, opened: &Opened, ask: &Ask) -> SplitAnswer {
     let measured = measured::measure(engine, &opened.session, ask);
     let messages = measured.history.messages();
     let sizes: Vec<u64> =
@@ -38,7 +33,7 @@ pub fn split(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<SplitAnswer>
         compacted_tokens: sizes[..*split].iter().sum(),
         what: messages.get(*split).map(|it| words(&it.plain(), 60)).unwrap_or_default(),
     };
-    Ok(SplitAnswer {
+    SplitAnswer {
         session: session_info(opened),
         profile: ask.profile.name.clone(),
         split: found.split,
@@ -53,7 +48,7 @@ pub fn split(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<SplitAnswer>
             None => engine.hinted(found.plan.reason.text.clone(), found.plan.reason.hint),
         },
         alternatives: found.alternatives.iter().map(alternative).collect(),
-    })
+    }
 }
 
 /// What becomes of the messages, as ranges with the same fate.

@@ -68,12 +68,12 @@ pub fn status_line(config: &Config, input: &StatusInput, now: i64) -> Option<Sta
     let ends = input.path.as_deref().and_then(|it| ends(it, input.context.is_none())).unwrap_or_default();
     let model = input.model.clone().or(ends.model);
     let configured = model.as_deref().and_then(|it| config.windows.get(it).copied());
-    let (context, told) = match input.context {
+    let (context, reported) = match input.context {
         Some(it) => (it.tokens, it.window),
         None => (ends.context, ends.window),
     };
     let known = || model.as_deref().and_then(tokens::window).map(|it| it.context);
-    let (context, window) = (context?, configured.or(told).or_else(known).filter(|it| *it > 0)?);
+    let (context, window) = (context?, configured.or(reported).or_else(known).filter(|it| *it > 0)?);
     let used = percent(context, Some(window))?;
     let until = input.cache.map_or(ends.warm_until, |it| it.until);
     let warm = until.map(|it| now < it);

@@ -3,8 +3,7 @@
 use std::time::Instant;
 
 use crate::answers::{CompareAnswer, CompareRow};
-use crate::engine::{Ask, Engine, Opened, To, compact, input::measured, input::request, session_info};
-use compaction::plan;
+use crate::engine::{Ask, Engine, Opened, To, compact, due, input::request, session_info};
 use compaction::profile::Profile;
 use history::error::Result;
 
@@ -36,39 +35,32 @@ pub fn compare(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<CompareAns
 fn row(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<CompareRow> {
     let mut when_due = ask.clone();
     when_due.options.auto = true;
-    let honoured = request::honoured(engine, &when_due);
-    let measured = measured::measure(engine, &opened.session, ask);
-    let verdict = plan::verdict(
-        measured.history,
-        measured.filled(),
-        &honoured.profile,
-        &measured.limits,
-        &request::moment(engine, measured.history, ask),
-    );
+    let profile = request::with_agent_settings(engine, &when_due).profile;
+    let verdict = due(engine, opened, &Ask { profile, ..ask.clone() });
     let begun = Instant::now();
-    let made = compact::compact(engine, opened, ask)?.answer();
+    let answer = compact::compact(engine, opened, ask)?.answer();
     let milliseconds = begun.elapsed().as_millis() as u64;
-    let sum = |which: fn(&crate::answers::FactCount) -> usize| made.facts.values().map(which).sum();
+    let sum = |which: fn(&crate::answers::FactCount) -> usize| answer.facts.values().map(which).sum();
     Ok(CompareRow {
         profile: ask.profile.name.clone(),
         due: verdict.due,
         at: verdict.at,
-        due_reason: engine.hinted(verdict.reason, verdict.hint),
-        status: made.status,
-        native_status: made.native_status,
-        reason_code: made.reason_code,
-        reason: made.reason,
-        split: made.split,
-        pruned: made.pruned.len(),
-        tokens_before: made.tokens_before,
-        tokens_after: made.tokens_after,
-        messages_after: made.messages_after,
-        facts_kept: made.facts_kept,
+        due_reason: verdict.reason,
+        status: answer.status,
+        native_status: answer.native_status,
+        reason_code: answer.reason_code,
+        reason: answer.reason,
+        split: answer.split,
+        pruned: answer.pruned.len(),
+        tokens_before: answer.tokens_before,
+        tokens_after: answer.tokens_after,
+        messages_after: answer.messages_after,
+        facts_kept: answer.facts_kept,
         kept: sum(|it| it.kept),
         recoverable: sum(|it| it.recoverable),
         lost: sum(|it| it.lost),
-        facts: made.facts,
-        valid_for: made.valid_for,
+        facts: answer.facts,
+        valid_for: answer.valid_for,
         milliseconds,
         same_as: None,
         why_same: String::new(),

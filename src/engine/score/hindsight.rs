@@ -155,7 +155,7 @@ pub fn hindsight(engine: &Engine, opened: &Opened, ask: &Ask) -> HindsightAnswer
     let bytes = opened.source.whole().unwrap_or_default();
     let name = opened.path.as_ref().map(|it| it.display().to_string()).unwrap_or_default();
     let cuts = cuts(engine, &name, &opened.session, &bytes, ask);
-    let told = |cut: &SessionCut| {
+    let info = |cut: &SessionCut| {
         let mut ways = Vec::new();
         let mut add = |way: CompactionWay, size: &str, found: Option<HindsightResult>| {
             ways.extend(found.map(|it| way_answer(way.name(ask), size.to_owned(), it)));
@@ -180,7 +180,7 @@ pub fn hindsight(engine: &Engine, opened: &Opened, ask: &Ask) -> HindsightAnswer
             ways,
         }
     };
-    HindsightAnswer { session: session_info(opened), cuts: cuts.iter().map(told).collect() }
+    HindsightAnswer { session: session_info(opened), cuts: cuts.iter().map(info).collect() }
 }
 
 /// The ways that are compared at each size.

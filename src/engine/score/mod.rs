@@ -15,13 +15,13 @@ use history::{Message, Part};
 /// Scores `after` against `before`; `ask` says how tokens are counted.
 pub fn score(engine: &Engine, before: &Opened, after: &Opened, ask: &Ask) -> ScoreAnswer {
     let measured = measured::measure(engine, &before.session, ask);
-    let made = &after.session.history;
-    let behind = behind_handles(engine, before, made.messages());
+    let compacted = &after.session.history;
+    let behind = behind_handles(engine, before, compacted.messages());
     let count = |it: &Message| measured.counter.message(it);
     let recoverable = |message: usize| behind.get(message).copied().unwrap_or(false);
-    let score = score::score(measured.history, made, &recoverable, &count);
+    let score = score::score(measured.history, compacted, &recoverable, &count);
     let api = after.session.format.api();
-    let (messages, _) = sessions::wire::messages_of(made, Some(after.session.format), api);
+    let (messages, _) = sessions::wire::messages_of(compacted, Some(after.session.format), api);
     let broken = sessions::validate::check(api, &messages);
     ScoreAnswer {
         rules: score.version,
@@ -51,7 +51,7 @@ pub fn score(engine: &Engine, before: &Opened, after: &Opened, ask: &Ask) -> Sco
             .iter()
             .map(|it| DoubtInfo { kind: it.claim.name().to_owned(), text: it.line.clone() })
             .collect(),
-        truth: truth(score::truth(measured.history, made)),
+        truth: truth(score::truth(measured.history, compacted)),
         api: api.name().to_owned(),
         invalid: broken
             .into_iter()

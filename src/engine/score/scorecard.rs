@@ -100,7 +100,7 @@ fn hindsight_card(engine: &Engine, ask: &Ask, cuts: &[(String, SessionCut)]) -> 
     }
     for (name, cut) in cuts {
         let native = hindsight::evaluate_way(engine, cut, ask, CompactionWay::Native, None);
-        out.natives.extend(native.and_then(|native| {
+        out.agents_own.extend(native.and_then(|native| {
             let size = Some(native.tokens);
             let ours = hindsight::evaluate_way(engine, cut, ask, CompactionWay::Profile, size)?;
             Some((named(name, cut, native), named(name, cut, ours)))
@@ -136,17 +136,17 @@ pub fn trial(engine: &Engine, subject: &Subject, ask: &Ask, percent: Option<u64>
         let reason = engine.hinted(plan.reason.text, plan.reason.hint);
         return refused(reason);
     }
-    let made = match attempt::make(&subject.request(engine, &measured, &ask), plan) {
-        Ok(made) => made,
+    let attempt = match attempt::apply_plan(&subject.request(engine, &measured, &ask), plan) {
+        Ok(attempt) => attempt,
         Err(it) => return refused(it.text),
     };
     let millis = start.elapsed().as_secs_f64() * 1000.0;
     let format = subject.session.format;
-    let (messages, _) = sessions::wire::messages_of(&made.outcome.history, Some(format), format.api());
+    let (messages, _) = sessions::wire::messages_of(&attempt.outcome.history, Some(format), format.api());
     let invalid = validate::check(format.api(), &messages).len();
-    let tokens = (subject.tokens, made.outcome.tokens);
-    let truth = score::truth(measured.whole(), &made.outcome.history);
-    Trial { truth, tokens, budget, invalid, millis, ..Trial::of(&subject.name, &made.score) }
+    let tokens = (subject.tokens, attempt.outcome.tokens);
+    let truth = score::truth(measured.full_history(), &attempt.outcome.history);
+    Trial { truth, tokens, budget, invalid, millis, ..Trial::of(&subject.name, &attempt.score) }
 }
 
 pub fn baseline(engine: &Engine, subject: &Subject, way: Baseline, ask: &Ask, percent: u64) -> Trial {
@@ -186,8 +186,8 @@ pub fn chained(engine: &Engine, subject: &Subject, ask: &Ask, percent: u64) -> O
         let measured = measured::measure(engine, &so_far, &ask);
         let (handle, facts) = (HANDLE, &HistoryFacts::default());
         let request = AttemptRequest { engine, measured: &measured, ask: &ask, handle, facts, written: None };
-        let made = attempt::attempt(&request);
-        messages = made.map_or_else(
+        let attempt = attempt::attempt(&request);
+        messages = attempt.map_or_else(
             || measured.history.messages().to_vec(),
             |it| it.outcome.history.messages().to_vec(),
         );

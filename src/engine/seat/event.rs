@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::agents::seat::{Around, Conversation, Given, Seat, SeatSession};
+use crate::agents::seat::{Conversation, Seat, SeatContext, SeatSession, SentConversation};
 use crate::engine::{Engine, Opened, SessionRef, archive, input::caller, input::open, seat};
 use history::error::Result;
 use history::verbatim::Prompts;
@@ -23,39 +23,39 @@ pub struct SeatAnswer {
 /// # Errors
 ///
 /// As for [`seat`](crate::engine::seat), or an event in another form than the agent is known to send.
-pub fn seat_event(engine: &Engine, client: &dyn Seat, event: &Value) -> Result<Option<SeatAnswer>> {
+pub fn seat_event(engine: &Engine, client: &Seat, event: &Value) -> Result<Option<SeatAnswer>> {
     let config = &engine.config;
-    let around = Around {
+    let context = SeatContext {
         env: &config.agents,
         project: &engine.project().project,
         setting: &|from| config.agent_setting(from),
         window: &|model| config.window(model),
-        caller: &|| caller::noted(engine, client.name()),
+        caller: &|| caller::recorded(engine, client.name()),
     };
-    let Some((ask, conversation)) = client.asked(event, &around)? else { return Ok(None) };
+    let Some((ask, conversation)) = (client.requested)(event, &context)? else { return Ok(None) };
     let (opened, original) = match conversation {
         Conversation::Session(format, id) => {
             (open::open(engine, &SessionRef::Named(id), Some(format), Some(format.name()))?, None)
         }
-        Conversation::Given(given) => {
-            let Given { now, original, archive } = *given;
-            let now = Opened::from(now);
-            if archive {
-                archive::keep(engine, &now)?;
+        Conversation::Sent(sent) => {
+            let SentConversation { conversation, transcript, archive_both } = *sent;
+            let conversation = Opened::from(conversation);
+            if archive_both {
+                archive::archive_session(engine, &conversation)?;
             }
-            (now, original.map(Opened::from))
+            (conversation, transcript.map(Opened::from))
         }
     };
     let session =
         original.as_ref().unwrap_or(&opened).session.history.meta.session.as_deref().map(str::to_owned);
     let seated = seat::seat(engine, opened, original.as_ref(), &ask)?;
-    let reply = client.reply(seated.history.messages(), &|| seated.one_text(Prompts::Dropped));
+    let reply = (client.reply)(seated.history.messages(), &|| seated.one_text(Prompts::Dropped));
     let tokens = (seated.tokens_before, seated.tokens_after);
     Ok(Some(SeatAnswer { reply, session, tokens, handle: seated.handle }))
 }
 
 impl From<SeatSession> for Opened {
     fn from(it: SeatSession) -> Self {
-        Self { source: it.source, session: it.session, path: it.path, cwd: None, live: false }
+        Self { path: it.path, ..Self::in_memory(it.source, it.session) }
     }
 }

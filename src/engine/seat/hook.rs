@@ -18,17 +18,17 @@ use history::{History, Kind, Message, Role, Text};
 use tokens::{self, Estimator};
 
 /// Token limit of the text added to a compaction prompt.
-const PINNED: u64 = 1_000;
+const MAX_PINNED_TOKENS: u64 = 1_000;
 /// Token limit of the text added after a compaction.
-const AFTER: u64 = 1_500;
+const MAX_AFTER_TOKENS: u64 = 1_500;
 /// Share of the window from which a reminder is given.
-const REMIND: f64 = 0.8;
+const REMIND_SHARE: f64 = 0.8;
 /// Share of the window below which the reminder is armed again.
-const REARM: f64 = 0.6;
+const REARM_SHARE: f64 = 0.6;
 /// Minimum milliseconds between two reminders: 10 minutes.
 const REMIND_AGAIN_MS: i64 = 600_000;
 /// Milliseconds after a compaction of ours within which an agent runs its hooks.
-const SEATED_LATELY_MS: i64 = 60_000;
+const HOOKS_AFTER_SEAT_MS: i64 = 60_000;
 /// Value of the reminder's mark once the context is small again.
 const ARMED: &str = "armed";
 
@@ -38,49 +38,33 @@ const ARMED: &str = "armed";
 ///
 /// An event without what it needs, or a store that cannot be written.
 pub fn hook(engine: &Engine, event: &HookEvent) -> Result<String> {
-    let scope = hook_scope(engine, event);
+    let cwd = event.cwd.as_ref().unwrap_or(&engine.config.agents.cwd);
+    let scope = engine.scope_of(crate::files::canonical(cwd).display().to_string());
+    let no_text = |()| String::new();
     match event.moment {
-        HookMoment::Start => {
-            caller::note(engine, &scope, event)?;
-            Ok(String::new())
-        }
+        HookMoment::Start => caller::record(engine, &scope, event).map(no_text),
         HookMoment::StartCompacted => {
-            caller::note(engine, &scope, event)?;
-            if seated_lately(engine, event, &scope)? {
-                Ok(String::new())
-            } else {
-                after_compaction(engine, event, &scope)
-            }
+            caller::record(engine, &scope, event)?;
+            let done = compacted_by_us(engine, event, &scope)?;
+            if done { Ok(String::new()) } else { after_compaction(engine, event, &scope) }
         }
         HookMoment::BeforeCompaction => before_compaction(engine, event, &scope),
-        HookMoment::BeforeCheck => {
-            keep_original(engine, &hook_session(engine, event)?, &scope)?;
-            Ok(String::new())
-        }
-        HookMoment::AfterCompaction => {
-            if !seated_lately(engine, event, &scope)? {
-                note_compaction(engine, event, &scope)?;
-            }
-            Ok(String::new())
-        }
+        HookMoment::BeforeCheck => keep_original(engine, &hook_session(engine, event)?, &scope).map(no_text),
+        HookMoment::AfterCompaction if compacted_by_us(engine, event, &scope)? => Ok(String::new()),
+        HookMoment::AfterCompaction => note_compaction(engine, event, &scope).map(no_text),
         HookMoment::Turn => turn(engine, event, &scope),
         HookMoment::End | HookMoment::Other => Ok(String::new()),
     }
 }
 
 /// Whether Epitome itself made the agent's last compaction; then the hook adds nothing.
-fn seated_lately(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<bool> {
+fn compacted_by_us(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<bool> {
     let mark = engine.store.marked(scope, &SessionMark::Compacted.of(&event.session))?;
     let ours = |it: &crate::store::Mark| {
         crate::store::Handle::parse(&it.value).is_some()
-            && engine.now.saturating_sub(it.at) < SEATED_LATELY_MS
+            && engine.now.saturating_sub(it.at) < HOOKS_AFTER_SEAT_MS
     };
     Ok(mark.as_ref().is_some_and(ours))
-}
-
-fn hook_scope(engine: &Engine, event: &HookEvent) -> Scope {
-    let cwd = event.cwd.as_ref().unwrap_or(&engine.config.agents.cwd);
-    engine.scope_of(crate::files::real(cwd).display().to_string())
 }
 
 fn hook_session(engine: &Engine, event: &HookEvent) -> Result<Opened> {
@@ -93,7 +77,7 @@ fn hook_session(engine: &Engine, event: &HookEvent) -> Result<Opened> {
 
 /// Archives a session as it is, and notes its handle.
 fn keep_original(engine: &Engine, opened: &Opened, scope: &Scope) -> Result<()> {
-    let handle = archive::keep(engine, opened)?;
+    let handle = archive::archive_session(engine, opened)?;
     if let Some(id) = &opened.session.history.meta.session {
         engine.store.mark(scope, &SessionMark::Before.of(id), handle.as_str(), engine.now)?;
     }
@@ -103,7 +87,7 @@ fn keep_original(engine: &Engine, opened: &Opened, scope: &Scope) -> Result<()> 
 fn before_compaction(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<String> {
     let opened = hook_session(engine, event)?;
     keep_original(engine, &opened, scope)?;
-    if !event.agent.info().hooks.heard_at.contains(&event.moment) {
+    if !event.agent.info().hooks.reply_reaches_model_at.contains(&event.moment) {
         return Ok(String::new());
     }
     let history = &opened.session.history;
@@ -111,7 +95,7 @@ fn before_compaction(engine: &Engine, event: &HookEvent, scope: &Scope) -> Resul
         ("Must hold", &[Topic::Constraints, Topic::Decisions][..]),
         ("Last request and what is open", &[Topic::Last, Topic::Active, Topic::Open]),
     ];
-    let mut text = memories::pins_and_facts(engine, history, &sections, PINNED - 40, None)?;
+    let mut text = memories::pins_and_facts(engine, history, &sections, MAX_PINNED_TOKENS - 40, None)?;
     if event.agent.info().hooks.wants_sections {
         // This agent reads no instruction files: the prompt gets the profile's sections and recalled memories
         // too.
@@ -161,7 +145,7 @@ fn after_compaction(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result
                 ("Open", &[Topic::Active, Topic::Open]),
                 ("Last request", &[Topic::Last]),
             ];
-            let text = memories::pins_and_facts(engine, history, &sections, AFTER - 40, None)?;
+            let text = memories::pins_and_facts(engine, history, &sections, MAX_AFTER_TOKENS - 40, None)?;
             Ok(if text.is_empty() { text } else { format!("From before the compaction:\n\n{text}") })
         }
         AfterCompaction::Nothing => Ok(String::new()),
@@ -214,42 +198,53 @@ fn turn(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<String> {
     {
         return Ok(mark.value);
     }
-    if !engine.config.hooks.reminder {
-        return Ok(String::new());
+    match reported_context(engine, event, scope)? {
+        Some((tokens, window)) => reminder(engine, event, scope, tokens, window),
+        None => Ok(String::new()),
     }
-    let Some(path) = event.path.as_deref() else { return Ok(String::new()) };
-    let Some(reported) = hooks::reported(event.agent, path) else { return Ok(String::new()) };
-    // Usage reported before the last compaction is out of date.
+}
+
+/// The tokens of the context that the provider reported since the last compaction, and the window. `None` too
+/// if reminders are switched off.
+fn reported_context(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<Option<(u64, u64)>> {
+    let path = event.path.as_deref().filter(|_| engine.config.hooks.reminder);
+    let Some((path, reported)) = path.and_then(|it| Some((it, hooks::reported(event.agent, it)?))) else {
+        return Ok(None);
+    };
     let compacted = engine.store.marked(scope, &SessionMark::Compacted.of(&event.session))?;
     if compacted.is_some_and(|mark| reported.at.is_some_and(|at| at < mark.at)) {
-        return Ok(String::new());
+        return Ok(None);
     }
-    let context = reported.tokens;
     let known = reported.model.as_deref().and_then(|it| engine.config.window(it));
-    let Some(window) = hooks::window(path).or(known).filter(|it| *it > 0) else {
-        return Ok(String::new());
-    };
-    let share = context as f64 / window as f64;
+    let window = hooks::window(path).or(known).filter(|it| *it > 0);
+    Ok(window.map(|it| (reported.tokens, it)))
+}
+
+/// The reminder that the context is nearly full: again only after it was small, or that its cache expired.
+fn reminder(engine: &Engine, event: &HookEvent, scope: &Scope, tokens: u64, window: u64) -> Result<String> {
+    let share = tokens as f64 / window as f64;
     let name = SessionMark::Reminded.of(&event.session);
     let last = engine.store.marked(scope, &name)?;
-    if share < REARM
+    if share < REARM_SHARE
         && let Some(last) = &last
     {
         engine.store.mark(scope, &name, ARMED, last.at)?;
     }
     let lately =
         last.is_some_and(|it| it.value == ARMED && engine.now.saturating_sub(it.at) < REMIND_AGAIN_MS);
-    if share * 100.0 >= SOON_IF_EXPIRED && share < REMIND {
+    if share * 100.0 >= SOON_IF_EXPIRED && share < REMIND_SHARE {
         return expiry(engine, event, scope, share);
     }
-    if share < REMIND || lately || !engine.store.mark_anew(scope, &name, "given", engine.now)? {
+    if share < REMIND_SHARE || lately || !engine.store.mark_anew(scope, &name, "given", engine.now)? {
         return Ok(String::new());
     }
-    let cost = next_cost_at_hook(engine, event).map(|it| format!(" Costs: {}.", it.why)).unwrap_or_default();
-    let prunable =
-        prunable(engine, event).map(|it| format!(", {it} of them in old tool outputs")).unwrap_or_default();
+    let opened = hook_session(engine, event).ok();
+    let cost = opened.as_ref().and_then(|it| next_cost(engine, it));
+    let cost = cost.map(|it| format!(" Costs: {}.", it.why)).unwrap_or_default();
+    let prunable = opened.as_ref().and_then(|it| prunable(engine, it));
+    let prunable = prunable.map(|it| format!(", {it} of them in old tool outputs")).unwrap_or_default();
     Ok(format!(
-        "The context is {:.0} % full ({context} of {window} tokens{prunable}). At a good moment call prune_tool_outputs or \
+        "The context is {:.0} % full ({tokens} of {window} tokens{prunable}). At a good moment call prune_tool_outputs or \
          summarize_history with \"to\": \"session\".{cost}",
         share * 100.0
     ))
@@ -258,10 +253,10 @@ fn turn(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<String> {
 /// A reminder, once per expiry, that the provider's cache has expired while the context is half full: a
 /// compaction then loses no cache. Only on a prompt: within a turn the cache does not expire.
 fn expiry(engine: &Engine, event: &HookEvent, scope: &Scope, share: f64) -> Result<String> {
-    if !event.is_prompt() {
+    if !event.is_prompt() || !engine.config.costs {
         return Ok(String::new());
     }
-    let cost = next_cost_at_hook(engine, event);
+    let cost = hook_session(engine, event).ok().and_then(|it| next_cost(engine, &it));
     let Some(cost) = cost.filter(|it| it.is_expired(engine.now) && it.pays_after_requests == Some(1)) else {
         return Ok(String::new());
     };
@@ -279,22 +274,21 @@ fn expiry(engine: &Engine, event: &HookEvent, scope: &Scope, share: f64) -> Resu
 }
 
 /// What the next request costs; `None` if costs are switched off or no figure can be given.
-fn next_cost_at_hook(engine: &Engine, event: &HookEvent) -> Option<NextCost> {
-    let opened = engine.config.costs.then(|| hook_session(engine, event).ok()).flatten()?;
-    let ask = Ask::new(engine.config.default_profile().ok()?);
+fn next_cost(engine: &Engine, opened: &Opened) -> Option<NextCost> {
+    let profile = engine.config.costs.then(|| engine.config.default_profile())?;
+    let ask = Ask::new(profile.ok()?);
     let measured = measured::measure(engine, &opened.session, &ask);
     Some(session_cost::next_cost(engine, &measured, &ask, None)).filter(|it| it.cached.is_some())
 }
 
 /// Tokens that a prune by the configured profile would save.
-fn prunable(engine: &Engine, event: &HookEvent) -> Option<u64> {
-    let opened = hook_session(engine, event).ok()?;
+fn prunable(engine: &Engine, opened: &Opened) -> Option<u64> {
     let ask = Ask::new(engine.config.default_profile().ok()?);
-    let answer = prune::prune(engine, &opened, &ask).ok()?;
+    let answer = prune::prune(engine, opened, &ask).ok()?;
     Some(answer.tokens_before.saturating_sub(answer.tokens_after)).filter(|it| *it > 0)
 }
 
-/// The facts of `before` that `after` does not say, heaviest first, within [`AFTER`] tokens.
+/// The facts of `before` that `after` does not say, heaviest first, within [`MAX_AFTER_TOKENS`] tokens.
 fn missing(before: &History, after: &History) -> String {
     let count = |text: &str| Estimator::O200k.text(text);
     let lost = score::score(before, after, &|_| true, &|_| 0).lost;
@@ -304,7 +298,7 @@ fn missing(before: &History, after: &History) -> String {
     for loss in &lost {
         let line = format!("\n- {}", facts::flat(&loss.text));
         let cost = count(&line) + 1;
-        if used + cost > AFTER {
+        if used + cost > MAX_AFTER_TOKENS {
             break;
         }
         used += cost;

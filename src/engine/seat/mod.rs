@@ -25,7 +25,7 @@ use compaction::plan::{self, Plan};
 use compaction::profile::{Keep, Pass, Profile};
 use history::error::{Error, ErrorKind, Result};
 use history::verbatim::{self, Prompts};
-use history::{History, Message, Part, Role, Text};
+use history::{History, Kind, Message, Part, Role, Text};
 use score::Score;
 use sessions::Session;
 
@@ -51,7 +51,7 @@ impl Seated {
     /// The whole answer as one text, for agents that take no messages.
     pub fn one_text(&self, prompts: Prompts) -> String {
         let messages = self.history.messages();
-        let Some(at) = messages.iter().position(|it| it.kind == history::Kind::Summary) else {
+        let Some(at) = messages.iter().position(is_summary) else {
             return String::new();
         };
         let end = verbatim::render(&messages[at + 1..], prompts);
@@ -74,7 +74,7 @@ pub fn seat(engine: &Engine, opened: Opened, original: Option<&Opened>, ask: &Se
     let opened = Opened { session: Session { history, ..opened.session }, ..opened };
     let history = &opened.session.history;
     let original = original.unwrap_or(&opened);
-    let tells = |it: &history::Message| matches!(it.kind, history::Kind::Said | history::Kind::Summary);
+    let tells = |it: &Message| matches!(it.kind, Kind::Said | Kind::Summary);
     if !history.messages().iter().any(tells) {
         return Err(Error::new(ErrorKind::Refused, "the conversation to compact has no prompt or answer"));
     }
@@ -106,41 +106,46 @@ pub fn seat(engine: &Engine, opened: Opened, original: Option<&Opened>, ask: &Se
     let ask = ask;
     let measured = measured::measure(engine, &opened.session, &ask);
     let started = events::started(&opened, &ask, &measured);
-    events::tell(engine, &started);
-    events::before(engine, &started, HOOK_LIMIT).map_err(|why| Error::new(ErrorKind::Refused, why))?;
+    events::notify(engine, &started);
+    events::run_before(engine, &started, HOOK_LIMIT).map_err(|why| Error::new(ErrorKind::Refused, why))?;
     #[cfg(feature = "otel")]
     let begun = std::time::Instant::now();
-    let made = seat_made(engine, original, &measured, &ask);
+    let seated = make_and_archive(engine, original, &measured, &ask);
     #[cfg(feature = "otel")]
-    events::otel::seated(engine, begun, original, &ask, &made);
-    let ended = match &made {
-        Ok(made) => Event::Compacted {
-            tokens_before: made.tokens_before,
-            tokens_after: made.tokens_after,
-            handle: made.handle.clone(),
+    events::otel::seated(engine, begun, original, &ask, &seated);
+    let ended = match &seated {
+        Ok(seated) => Event::Compacted {
+            tokens_before: seated.tokens_before,
+            tokens_after: seated.tokens_after,
+            handle: seated.handle.clone(),
             output: None,
             notice: String::new(),
         },
         Err(error) => Event::Failed { reason_code: "failed".to_owned(), reason: error.to_string() },
     };
-    events::tell(engine, &ended);
-    if let Some(why) = events::after(engine, &ended, HOOK_LIMIT) {
+    events::notify(engine, &ended);
+    if let Some(why) = events::run_after(engine, &ended, HOOK_LIMIT) {
         tracing::warn!("{why}");
     }
-    made
+    seated
 }
 
 /// Makes the new history, archives the original, and notes the compaction for an undo.
-fn seat_made(engine: &Engine, original: &Opened, measured: &Measured<'_>, ask: &Ask) -> Result<Seated> {
+fn make_and_archive(
+    engine: &Engine,
+    original: &Opened,
+    measured: &Measured<'_>,
+    ask: &Ask,
+) -> Result<Seated> {
     let history = measured.history;
     let handle = archive::session_handle(engine, original)?;
     let plan = attempt::plan_for(engine, measured, ask);
     tracing::info!("{} messages, {} tokens; {}", history.messages().len(), measured.tokens, plan.reason.text);
     let facts = HistoryFacts::default();
     let request = AttemptRequest { engine, measured, ask, handle: &handle, facts: &facts, written: None };
-    let SeatPlan { plan, after, tokens: tokens_after, score } = seated(&request, plan);
+    let SeatPlan { plan, after, tokens: tokens_after, score } = choose_outcome(&request, plan);
     let after = with_undo(after, &handle);
-    let summary = after.messages().iter().find(|it| it.kind == history::Kind::Summary).map(Message::plain);
+    let summary = after.messages().iter().find(|it| is_summary(it)).map(Message::plain);
     let (summary, score) = (summary.as_deref(), score.as_ref());
     let result = PlanResult { plan: &plan, history, tokens: tokens_after, summary, score };
     let archived = archive::archive(engine, original, ask, result)?;
@@ -166,28 +171,28 @@ struct SeatPlan {
 }
 
 /// The new history: by the profile; failing that by the profile with a budget of three quarters of the size;
-/// failing that by [`small`].
-fn seated(request: &AttemptRequest<'_>, plan: Plan) -> SeatPlan {
+/// failing that by [`minimal_outcome`].
+fn choose_outcome(request: &AttemptRequest<'_>, plan: Plan) -> SeatPlan {
     let AttemptRequest { engine, measured, ask, .. } = *request;
     if measured.tokens <= SMALL {
-        return small(request);
+        return minimal_outcome(request);
     }
     let less = ask.with_budget(Amount::Tokens(measured.tokens * 3 / 4));
     let second = attempt::plan_for(engine, measured, &less);
     for (plan, ask) in [(plan, ask), (second, &less)].into_iter().filter(|it| it.0.act) {
-        if let Ok(made) = attempt::make(&AttemptRequest { ask, ..*request }, plan)
-            && summarized(&made.outcome.history)
+        if let Ok(attempt) = attempt::apply_plan(&AttemptRequest { ask, ..*request }, plan)
+            && attempt.outcome.history.messages().iter().any(is_summary)
         {
-            let (after, tokens) = (made.outcome.history, made.outcome.tokens);
-            return SeatPlan { plan: made.plan, after, tokens, score: Some(made.score) };
+            let (after, tokens) = (attempt.outcome.history, attempt.outcome.tokens);
+            return SeatPlan { plan: attempt.plan, after, tokens, score: Some(attempt.score) };
         }
     }
-    small(request)
+    minimal_outcome(request)
 }
 
 /// For a context that no plan makes smaller: the summary's first line, a summary of what is removed, if
 /// anything is, and the newest units word for word.
-fn small(request: &AttemptRequest<'_>) -> SeatPlan {
+fn minimal_outcome(request: &AttemptRequest<'_>) -> SeatPlan {
     let AttemptRequest { engine, measured, ask, .. } = *request;
     let history = measured.history;
     let messages = history.messages();
@@ -195,7 +200,7 @@ fn small(request: &AttemptRequest<'_>) -> SeatPlan {
     let (mut tail, mut left) = (messages.len(), (measured.tokens * 3 / 4).clamp(SMALL_END, SMALL));
     for unit in history.units().iter().rev() {
         let tokens: u64 = messages[unit.clone()].iter().map(size).sum();
-        if tokens > left || messages[unit.clone()].iter().any(|it| it.kind == history::Kind::Summary) {
+        if tokens > left || messages[unit.clone()].iter().any(is_summary) {
             break;
         }
         (tail, left) = (unit.start, left - tokens);
@@ -218,7 +223,7 @@ fn small(request: &AttemptRequest<'_>) -> SeatPlan {
         None => (String::new(), first.clone(), ""),
     };
     let text = if text.is_empty() { first } else { text };
-    let summary = Message::text(Role::User, history::Kind::Summary, format!("{before}{text}{behind}"));
+    let summary = Message::text(Role::User, Kind::Summary, format!("{before}{text}{behind}"));
     let tokens = after + size(&summary);
     let new = std::iter::once(summary).chain(messages[tail..].iter().cloned()).collect();
     SeatPlan { plan, after: History::new(new, history.meta.clone()), tokens, score: None }
@@ -269,9 +274,10 @@ fn within_window(mut profile: Profile, window: Option<u64>, tokens: u64) -> Prof
 fn without_request(history: History) -> History {
     let meta = history.meta.clone();
     let mut messages = history.into_messages();
-    while messages.last().is_some_and(|it| {
-        matches!(it.kind, history::Kind::Marker | history::Kind::Continue) || it.parts.is_empty()
-    }) {
+    while messages
+        .last()
+        .is_some_and(|it| matches!(it.kind, Kind::Marker | Kind::Continue) || it.parts.is_empty())
+    {
         messages.pop();
     }
     History::new(messages, meta)
@@ -280,9 +286,9 @@ fn without_request(history: History) -> History {
 /// Whether a history is only our own last answer, as in a second compaction in a row.
 fn nothing_new(history: &History) -> bool {
     let messages = history.messages();
-    let Some(at) = messages.iter().rposition(|it| it.kind == history::Kind::Summary) else { return false };
+    let Some(at) = messages.iter().rposition(is_summary) else { return false };
     let behind = &messages[at + 1..];
-    plan::ends_here(&messages[at], behind) || !behind.iter().any(|it| it.kind == history::Kind::Said)
+    plan::ends_here(&messages[at], behind) || !behind.iter().any(|it| it.kind == Kind::Said)
 }
 
 /// Turns the verbatim end of an earlier answer into messages again, and numbers all messages by position.
@@ -292,8 +298,8 @@ fn numbered(history: History) -> History {
     History::numbered(history.into_messages(), meta)
 }
 
-fn summarized(history: &History) -> bool {
-    history.messages().iter().any(|it| it.kind == history::Kind::Summary)
+fn is_summary(it: &Message) -> bool {
+    it.kind == Kind::Summary
 }
 
 /// Puts the complete undo command into the summary's first line.
@@ -303,7 +309,7 @@ fn with_undo(history: History, handle: &str) -> History {
     let command = format!("epitome restore {handle}");
     let texts = messages
         .iter_mut()
-        .filter(|it| it.kind == history::Kind::Summary)
+        .filter(|it| is_summary(it))
         .flat_map(|it| &mut it.parts)
         .filter_map(|it| if let Part::Text(text) = it { Some(text) } else { None });
     for text in texts {

@@ -1,11 +1,11 @@
 //! A session carried over: to another agent, or to a new session that starts with a brief.
 
 use crate::agents::AgentRef;
-use crate::agents::reach;
-use crate::engine::write_back::Installed;
+use crate::agents::shell;
+use crate::engine::write_back::{Installed, agent_of};
 use crate::engine::{Engine, Opened, compact::memories};
 use history::error::{Error, ErrorKind, Result};
-use history::{History, Message, Role, Text};
+use history::{History, Message, Role};
 use sessions;
 use tokens::Estimator;
 
@@ -35,14 +35,14 @@ pub(crate) fn carry(
     crate::engine::write_back::readback::check_carried(after, &again.history)?;
     let id = written.session.clone().unwrap_or_default();
     let name = written.file_name.clone().unwrap_or_default();
-    let placed = agent.place(env, &cwd, &name)?;
+    let placed = agent.new_session_path(env, &cwd, &name)?;
     let path = placed.clone().unwrap_or_else(|| engine.config.data_dir.join("carried").join(&name));
     if let Some(folder) = path.parent() {
         crate::files::make_folder(folder, "making the folder of a session")?;
     }
     crate::files::create(&path, &written.bytes(&*opened.source)?, &path)?;
     let file = placed.is_none().then_some(&*path);
-    let resume = reach::resume(env, agent, &[], file, &id, Some(&cwd));
+    let resume = shell::resume_command(env, agent, &[], file, &id, Some(&cwd));
     Ok((Installed::new(&path, id, resume), written.warnings))
 }
 
@@ -89,17 +89,11 @@ pub fn hand_off(
     brief: &str,
     agent: Option<AgentRef>,
 ) -> Result<crate::answers::HandoffAnswer> {
-    let agent = match agent {
-        Some(agent) => agent,
-        None => crate::engine::write_back::agent_of(opened.session.format)?,
-    };
-    let message = Message::text(Role::User, history::Kind::Said, Text::new(brief));
-    let answer = Message::text(
-        Role::Assistant,
-        history::Kind::Said,
-        Text::new("Understood. I will go on from there."),
-    );
-    let after = History::new(vec![message, answer], opened.session.history.meta.clone());
+    let agent = agent.map_or_else(|| agent_of(opened.session.format), Ok)?;
+    let said = |role, text: &str| Message::text(role, history::Kind::Said, text);
+    let messages =
+        vec![said(Role::User, brief), said(Role::Assistant, "Understood. I will go on from there.")];
+    let after = History::new(messages, opened.session.history.meta.clone());
     let (it, warnings) = carry(engine, opened, &after, agent)?;
     Ok(crate::answers::HandoffAnswer {
         brief: brief.to_owned(),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::store::{Digest, Handle, NewCompaction, What, unwrapped};
+use crate::store::{Digest, Handle, ItemKind, NewCompaction, unwrapped};
 use history::error::{Error, ErrorKind, Result};
 use sessions::Source;
 
@@ -85,7 +85,7 @@ pub(crate) struct ContainerCompaction {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ContainerOriginal {
     pub(crate) names: Names,
-    pub(crate) kind: What,
+    pub(crate) kind: ItemKind,
     pub(crate) message: Option<u32>,
     pub(crate) call_id: Option<String>,
     pub(crate) tool: Option<String>,

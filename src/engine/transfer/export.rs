@@ -4,17 +4,17 @@ use std::collections::BTreeSet;
 use std::io::{Cursor, Read};
 use std::path::Path;
 
-use super::{beside, movable};
+use super::{companion_files, movable};
 use crate::agents::{self, AgentRef, FoundSession};
 use crate::answers::ExportAnswer;
-use crate::engine::input::open::LOOKED_THROUGH;
+use crate::engine::input::open::MAX_COMPACTIONS_SEARCHED;
 use crate::engine::transfer::container::{
     self, Belongs, ContainerBody, ContainerCompaction, ContainerOriginal, ContainerSubAgent, Manifest, Names,
     Open, VERSION,
 };
 use crate::engine::{Engine, Opened};
 use crate::files::Reading;
-use crate::store::{AuditVerb, Compaction, Handle, Scope, What};
+use crate::store::{AuditVerb, Compaction, Handle, ItemKind, Scope};
 use history::error::{Error, ErrorKind, Result};
 use sessions::Source;
 
@@ -33,20 +33,19 @@ pub fn export(engine: &Engine, opened: &Opened, path: &Path) -> Result<ExportAns
         Some(path) if path.exists() => path.file_name().map(|it| it.to_string_lossy().into_owned()),
         Some(_) | None => None,
     };
-    let file = agent.file_name(&opened.session, &file.unwrap_or_else(|| format!("{id}.json")));
+    let file = agent.session_file_name(&opened.session, &file.unwrap_or_else(|| format!("{id}.json")));
     let directory = opened.directory().map(|it| it.display().to_string());
     let home = engine.config.agents.home.display().to_string();
-    let (agent_name, session) = (agent.name().to_owned(), id.to_owned());
     let mut manifest = Manifest {
         version: VERSION,
-        agent: agent_name,
-        session,
+        agent: agent.name().to_owned(),
+        session: id.to_owned(),
         file,
         directory,
         home,
         ..Manifest::default()
     };
-    let beside = beside(agent, opened)?;
+    let beside = companion_files(agent, opened)?;
     let sub_agents = sub_agents(engine, agent, opened, id);
     let files = 1 + beside.len() + sub_agents.len();
     let scope = &engine.scope(&opened.session.history);
@@ -85,12 +84,13 @@ pub fn export(engine: &Engine, opened: &Opened, path: &Path) -> Result<ExportAns
 
 /// The compactions of a session, and of the sessions that it continues.
 fn compactions(engine: &Engine, scope: &Scope, id: &str) -> Result<Vec<Compaction>> {
-    let mut all = engine.store.compactions(scope, None, LOOKED_THROUGH)?;
+    let mut all = engine.store.compactions(scope, None, MAX_COMPACTIONS_SEARCHED)?;
     let mut ids = vec![id.to_owned()];
     let mut next = 0;
     while let Some(id) = ids.get(next).cloned() {
-        let made = |it: &&Compaction| it.applied.as_ref().is_some_and(|it| it.session.as_ref() == Some(&id));
-        let before: Vec<_> = all.iter().filter(made).map(|it| it.session.id.clone()).collect();
+        let made_it =
+            |it: &&Compaction| it.applied.as_ref().is_some_and(|it| it.session.as_ref() == Some(&id));
+        let before: Vec<_> = all.iter().filter(made_it).map(|it| it.session.id.clone()).collect();
         ids.extend(before.into_iter().filter(|it| !ids.contains(it)).collect::<BTreeSet<_>>());
         next += 1;
     }
@@ -104,7 +104,7 @@ fn content(source: &dyn Source) -> Box<dyn Read + '_> {
 
 /// Sub-agents' sessions that the agent stores like any other, not beside this one.
 fn sub_agents(engine: &Engine, agent: AgentRef, opened: &Opened, id: &str) -> Vec<FoundSession> {
-    let beside = opened.path.as_deref().map(|it| agent.beside(it)).unwrap_or_default();
+    let beside = opened.path.as_deref().map(|it| agent.companion_files(it)).unwrap_or_default();
     let mut found = agents::sub_agents(&engine.config.agents, agent, id);
     found.retain(|it| !beside.contains(&it.path));
     found
@@ -158,7 +158,7 @@ fn container_compaction(
     if let Some(handle) = compaction.original {
         originals.push(ContainerOriginal {
             names: names(handle)?,
-            kind: What::Session,
+            kind: ItemKind::Session,
             message: None,
             call_id: None,
             tool: None,
@@ -169,7 +169,7 @@ fn container_compaction(
     for it in &compaction.removed {
         originals.push(ContainerOriginal {
             names: names(it.handle)?,
-            kind: it.what,
+            kind: it.kind,
             message: it.message,
             call_id: it.call_id.clone(),
             tool: it.tool.clone(),

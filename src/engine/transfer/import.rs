@@ -3,8 +3,8 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Component, Path, PathBuf};
 
-use super::{beside, movable};
-use crate::agents::{self, AgentRef, reach};
+use super::{companion_files, movable};
+use crate::agents::{self, AgentRef, shell};
 use crate::answers::ImportAnswer;
 use crate::engine::input::open::read;
 use crate::engine::transfer::carry;
@@ -26,7 +26,7 @@ pub struct ImportTo {
 }
 
 /// A session that is about to be put where its agent finds it.
-struct Arrived<'a> {
+struct Incoming<'a> {
     agent: AgentRef,
     id: String,
     file: String,
@@ -79,7 +79,7 @@ pub fn import(engine: &Engine, path: &Path, to: &ImportTo) -> Result<ImportAnswe
     let agent = movable(Format::named(&manifest.agent)?)?;
     let body = |number| Box::new(unpacked.body(number)) as Box<dyn Source + Send + '_>;
     let bodies = || manifest.bodies.iter().zip((0..).map(body));
-    let arrived = Arrived {
+    let incoming = Incoming {
         agent,
         id: manifest.session.clone(),
         file: manifest.file.clone(),
@@ -90,20 +90,20 @@ pub fn import(engine: &Engine, path: &Path, to: &ImportTo) -> Result<ImportAnswe
         sub_agents: bodies().filter_map(|(it, body)| Some((it.belongs.sub_agent.clone()?, body))).collect(),
         unpacked: Some(&unpacked),
     };
-    put(engine, &arrived, to)
+    put(engine, &incoming, to)
 }
 
 /// A session file that was not exported, of any agent that sessions can be moved to.
-fn loose(opened: Opened, path: &Path) -> Result<Arrived<'static>> {
+fn loose(opened: Opened, path: &Path) -> Result<Incoming<'static>> {
     let agent = movable(opened.session.format)?;
     let id = opened.session.history.meta.session.as_deref().map(str::to_owned).ok_or_else(|| {
         let what = "importing: expected a session with an id, found none in it";
         Error::new(ErrorKind::Input, what).at_path(path)
     })?;
     let name = path.file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default();
-    let file = agent.file_name(&opened.session, &name);
-    let beside = beside(agent, &opened)?;
-    Ok(Arrived {
+    let file = agent.session_file_name(&opened.session, &name);
+    let beside = companion_files(agent, &opened)?;
+    Ok(Incoming {
         agent,
         id,
         file,
@@ -116,16 +116,16 @@ fn loose(opened: Opened, path: &Path) -> Result<Arrived<'static>> {
     })
 }
 
-fn put(engine: &Engine, arrived: &Arrived<'_>, to: &ImportTo) -> Result<ImportAnswer> {
-    let cwd = target(engine, arrived, to)?;
+fn put(engine: &Engine, incoming: &Incoming<'_>, to: &ImportTo) -> Result<ImportAnswer> {
+    let cwd = target(engine, incoming, to)?;
     let directory = cwd.display().to_string();
-    let directories = directories(engine, arrived, &cwd)?;
+    let directories = directories(engine, incoming, &cwd)?;
     let destination = Destination { cwd, scope: engine.scope_of(directory.as_str()), directories };
-    let agent = to.agent.unwrap_or(arrived.agent);
-    let imported = if agent == arrived.agent {
-        as_it_is(engine, arrived, &destination)?
+    let agent = to.agent.unwrap_or(incoming.agent);
+    let imported = if agent == incoming.agent {
+        as_it_is(engine, incoming, &destination)?
     } else {
-        carried(engine, arrived, agent, &destination)?
+        carried(engine, incoming, agent, &destination)?
     };
     let Imported { installed, directories_changed, originals, warnings } = imported;
     engine.audit(AuditVerb::Import, &destination.scope, Some(&installed.session_id), None);
@@ -143,14 +143,19 @@ fn put(engine: &Engine, arrived: &Arrived<'_>, to: &ImportTo) -> Result<ImportAn
 }
 
 /// Puts the session's files where its own agent finds them.
-fn as_it_is(engine: &Engine, arrived: &Arrived<'_>, to: &Destination) -> Result<Imported> {
+fn as_it_is(engine: &Engine, incoming: &Incoming<'_>, to: &Destination) -> Result<Imported> {
     let Destination { cwd, scope, directories } = to;
     // Checks that may refuse come first, before anything is archived.
-    let places = places(engine, arrived, cwd)?;
-    refuse_others(arrived, &places, directories)?;
-    let originals = archive(engine, scope, arrived, &places)?;
+    let places = places(engine, incoming, cwd)?;
+    for (path, source) in files(incoming, &places) {
+        if crate::files::has_other_content(&path, &mut moved(source, directories))? {
+            let what = "expected no file of that name, found another one; nothing was imported";
+            return Err(Error::new(ErrorKind::Refused, what).at_path(&path));
+        }
+    }
+    let originals = archive(engine, scope, incoming, &places)?;
     let (mut directories_changed, mut mentions) = (0, 0);
-    for (path, source) in files(arrived, &places) {
+    for (path, source) in files(incoming, &places) {
         if let Some(folder) = path.parent() {
             crate::files::make_folder(folder, "making the folder of a session")?;
         }
@@ -159,33 +164,33 @@ fn as_it_is(engine: &Engine, arrived: &Arrived<'_>, to: &Destination) -> Result<
         directories_changed += moved.fields;
         mentions += moved.mentions;
     }
-    let old = arrived.directory.as_deref().unwrap_or_default();
+    let old = incoming.directory.as_deref().unwrap_or_default();
     let mentioned =
         || format!("{mentions} records still mention {old}; the conversation itself is not changed");
-    let (env, agent, path) = (&engine.config.agents, arrived.agent, &places.path);
-    let file = agent.place(env, cwd, &arrived.file)?.is_none().then_some(&**path);
-    let resume = reach::resume(env, agent, &places.sub_agents, file, &arrived.id, Some(cwd));
-    let installed = Installed::new(path, arrived.id.clone(), resume);
+    let (env, agent, path) = (&engine.config.agents, incoming.agent, &places.path);
+    let file = agent.new_session_path(env, cwd, &incoming.file)?.is_none().then_some(&**path);
+    let resume = shell::resume_command(env, agent, &places.sub_agents, file, &incoming.id, Some(cwd));
+    let installed = Installed::new(path, incoming.id.clone(), resume);
     let warnings = (mentions > 0).then(mentioned).into_iter().collect();
     Ok(Imported { installed, directories_changed, originals, warnings })
 }
 
 /// Imports it as a session of another agent.
-fn carried(engine: &Engine, arrived: &Arrived<'_>, agent: AgentRef, to: &Destination) -> Result<Imported> {
-    let mut moved = moved(&*arrived.source, &to.directories);
+fn carried(engine: &Engine, incoming: &Incoming<'_>, agent: AgentRef, to: &Destination) -> Result<Imported> {
+    let mut moved = moved(&*incoming.source, &to.directories);
     let mut bytes = Vec::new();
     moved.read_to_end(&mut bytes).map_err(store::unwrapped)?;
-    let source = Box::new(sessions::MemorySource::new(arrived.file.as_str(), bytes));
-    let opened = Opened { cwd: Some(to.cwd.clone()), ..read(source, Some(arrived.agent.format()), None)? };
-    let files = arrived.sub_agents.iter().map(|(it, _)| PathBuf::from(&it.file));
-    let places = Places { path: PathBuf::from(&arrived.file), sub_agents: files.collect() };
-    let originals = archive(engine, &to.scope, arrived, &places)?;
+    let source = Box::new(sessions::MemorySource::new(incoming.file.as_str(), bytes));
+    let opened = Opened { cwd: Some(to.cwd.clone()), ..read(source, Some(incoming.agent.format()), None)? };
+    let files = incoming.sub_agents.iter().map(|(it, _)| PathBuf::from(&it.file));
+    let places = Places { path: PathBuf::from(&incoming.file), sub_agents: files.collect() };
+    let originals = archive(engine, &to.scope, incoming, &places)?;
     let mut warnings = Vec::new();
-    if !arrived.sub_agents.is_empty() {
+    if !incoming.sub_agents.is_empty() {
         warnings.push(format!(
             "the sessions of {} sub-agents were not imported: only {} can continue them",
-            arrived.sub_agents.len(),
-            arrived.agent.info().title
+            incoming.sub_agents.len(),
+            incoming.agent.info().title
         ));
     }
     let (installed, lost) = carry::carry(engine, &opened, &opened.session.history, agent)?;
@@ -199,9 +204,9 @@ fn moved<'a>(source: &'a (dyn Source + Send), directories: &'a Directories) -> M
 }
 
 /// The directory in which the session continues.
-fn target(engine: &Engine, arrived: &Arrived<'_>, to: &ImportTo) -> Result<PathBuf> {
-    match &arrived.directory {
-        _ if to.here => Ok(crate::files::real(&engine.config.agents.cwd)),
+fn target(engine: &Engine, incoming: &Incoming<'_>, to: &ImportTo) -> Result<PathBuf> {
+    match &incoming.directory {
+        _ if to.here => Ok(crate::files::canonical(&engine.config.agents.cwd)),
         Some(directory) if Path::new(directory).is_dir() => Ok(PathBuf::from(directory)),
         Some(directory) => {
             let what = format!(
@@ -217,48 +222,48 @@ fn target(engine: &Engine, arrived: &Arrived<'_>, to: &ImportTo) -> Result<PathB
 }
 
 /// The directories that its records may name, each with its replacement here.
-fn directories(engine: &Engine, arrived: &Arrived<'_>, cwd: &Path) -> Result<Directories> {
+fn directories(engine: &Engine, incoming: &Incoming<'_>, cwd: &Path) -> Result<Directories> {
     let mut pairs = Vec::new();
-    if let Some(old) = &arrived.directory {
+    if let Some(old) = &incoming.directory {
         pairs.push((old.clone(), cwd.display().to_string()));
-        let names = (arrived.agent.directory_name(Path::new(old)), arrived.agent.directory_name(cwd));
+        let names = (incoming.agent.directory_name(Path::new(old)), incoming.agent.directory_name(cwd));
         if let (Some(old), Some(new)) = names {
             pairs.push((old, new));
         }
     }
-    if let Some(home) = &arrived.home {
+    if let Some(home) = &incoming.home {
         pairs.push((home.clone(), engine.config.agents.home.display().to_string()));
     }
-    Directories::new(arrived.agent.info().directory_fields, pairs)
+    Directories::new(incoming.agent.info().directory_fields, pairs)
 }
 
 /// The paths for the session and its sub-agents' sessions. Fails if a session with one of these ids exists
 /// elsewhere.
-fn places(engine: &Engine, arrived: &Arrived<'_>, cwd: &Path) -> Result<Places> {
+fn places(engine: &Engine, incoming: &Incoming<'_>, cwd: &Path) -> Result<Places> {
     let env = &engine.config.agents;
     let plain = |it: &str| {
         let mut parts = Path::new(it).components();
         !it.is_empty() && !it.contains('\\') && parts.all(|it| matches!(it, Component::Normal(_)))
     };
     let sessions = || {
-        let sub_agents = arrived.sub_agents.iter().map(|(it, _)| (&it.session, &it.file));
-        std::iter::once((&arrived.id, &arrived.file)).chain(sub_agents)
+        let sub_agents = incoming.sub_agents.iter().map(|(it, _)| (&it.session, &it.file));
+        std::iter::once((&incoming.id, &incoming.file)).chain(sub_agents)
     };
     if !sessions().all(|(_, file)| plain(file) && !file.contains('/'))
-        || !arrived.beside.iter().all(|it| plain(&it.0))
+        || !incoming.beside.iter().all(|it| plain(&it.0))
     {
         let what =
             "importing: found a file name that points outside the session's folder; nothing was imported";
         return Err(Error::new(ErrorKind::Input, what));
     }
     let place = |(id, file): (&String, &String)| {
-        let placed = arrived.agent.place(env, cwd, file)?;
+        let placed = incoming.agent.new_session_path(env, cwd, file)?;
         let path = placed.unwrap_or_else(|| engine.config.data_dir.join("imported").join(file));
         let same = |it: &Path| {
             std::fs::canonicalize(it).ok().is_some_and(|it| std::fs::canonicalize(&path).ok() == Some(it))
         };
         let found = agents::find(env, id).into_iter();
-        match found.filter(|it| it.agent == arrived.agent).find(|it| !same(&it.path)) {
+        match found.filter(|it| it.agent == incoming.agent).find(|it| !same(&it.path)) {
             None => Ok(path),
             Some(found) => {
                 let what = format!("a session with the id {id} already exists; nothing was imported");
@@ -275,35 +280,24 @@ fn places(engine: &Engine, arrived: &Arrived<'_>, cwd: &Path) -> Result<Places> 
 /// The session's files, each with its destination. Its own comes last: once that is written, the import is
 /// complete.
 fn files<'a>(
-    arrived: &'a Arrived<'_>,
+    incoming: &'a Incoming<'_>,
     places: &'a Places,
 ) -> impl Iterator<Item = (PathBuf, &'a (dyn Source + Send))> {
     let folder = places.path.parent().unwrap_or(&places.path);
-    let beside = arrived.beside.iter().map(move |(name, source)| (folder.join(name), &**source as _));
-    let sub_agents = places.sub_agents.iter().cloned().zip(arrived.sub_agents.iter().map(|it| &*it.1 as _));
-    beside.chain(sub_agents).chain([(places.path.clone(), &*arrived.source as _)])
-}
-
-/// Fails if a different file exists at one of the destinations.
-fn refuse_others(arrived: &Arrived<'_>, places: &Places, directories: &Directories) -> Result<()> {
-    for (path, source) in files(arrived, places) {
-        if crate::files::holds_other(&path, &mut moved(source, directories))? {
-            let what = "expected no file of that name, found another one; nothing was imported";
-            return Err(Error::new(ErrorKind::Refused, what).at_path(&path));
-        }
-    }
-    Ok(())
+    let beside = incoming.beside.iter().map(move |(name, source)| (folder.join(name), &**source as _));
+    let sub_agents = places.sub_agents.iter().cloned().zip(incoming.sub_agents.iter().map(|it| &*it.1 as _));
+    beside.chain(sub_agents).chain([(places.path.clone(), &*incoming.source as _)])
 }
 
 /// Stores the exported originals and compactions in the archive of this directory. Returns the number of
 /// originals.
-fn archive(engine: &Engine, scope: &Scope, arrived: &Arrived<'_>, places: &Places) -> Result<usize> {
-    let Some(unpacked) = arrived.unpacked else { return Ok(0) };
+fn archive(engine: &Engine, scope: &Scope, incoming: &Incoming<'_>, places: &Places) -> Result<usize> {
+    let Some(unpacked) = incoming.unpacked else { return Ok(0) };
     let mut count = 0;
     for it in &unpacked.manifest.compactions {
         let bodies: Vec<_> = it.originals.iter().map(|it| unpacked.body(it.body)).collect();
         let originals = it.originals.iter().zip(&bodies).map(|(it, body)| store::Original {
-            what: it.kind,
+            kind: it.kind,
             body: store::Body::Source(body),
             message: it.message,
             call_id: it.call_id.as_deref(),
@@ -311,14 +305,14 @@ fn archive(engine: &Engine, scope: &Scope, arrived: &Arrived<'_>, places: &Place
             tokens: it.tokens,
         });
         let sub_agent = it.sub_agent.as_deref();
-        let number = arrived.sub_agents.iter().position(|(it, _)| Some(it.session.as_str()) == sub_agent);
+        let number = incoming.sub_agents.iter().position(|(it, _)| Some(it.session.as_str()) == sub_agent);
         let path = number.and_then(|it| places.sub_agents.get(it)).unwrap_or(&places.path);
         let batch = Batch {
             session: SessionOrigin {
-                agent: arrived.agent.name().to_owned(),
-                id: sub_agent.unwrap_or(&arrived.id).to_owned(),
+                agent: incoming.agent.name().to_owned(),
+                id: sub_agent.unwrap_or(&incoming.id).to_owned(),
                 path: Some(path.display().to_string()),
-                format: arrived.agent.format().name().to_owned(),
+                format: incoming.agent.format().name().to_owned(),
             },
             at: it.at,
             originals: originals.collect(),

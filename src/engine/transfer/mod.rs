@@ -28,11 +28,11 @@ fn movable(format: Format) -> Result<AgentRef> {
 }
 
 /// The files that belong to a session, each with its path relative to the session's folder.
-fn beside(agent: AgentRef, opened: &Opened) -> Result<Vec<(String, File)>> {
+fn companion_files(agent: AgentRef, opened: &Opened) -> Result<Vec<(String, File)>> {
     let Some(path) = opened.path.as_deref().filter(|it| it.is_file()) else { return Ok(Vec::new()) };
     let folder = path.parent().unwrap_or(path);
     let inside = |it: &PathBuf| Some(it.strip_prefix(folder).ok()?.to_str()?.replace('\\', "/"));
-    let files = agent.beside(path);
+    let files = agent.companion_files(path);
     files
         .iter()
         .filter_map(|it| Some((inside(it)?, it)))

@@ -1,9 +1,9 @@
 //! Which compaction is meant: by a handle, by `last`, or by the session that it made or replaced.
 
 use crate::agents;
-use crate::engine::input::open::LOOKED_THROUGH;
+use crate::engine::input::open::MAX_COMPACTIONS_SEARCHED;
 use crate::engine::{Engine, Opened};
-use crate::store::{Applied, Compaction, Entry, Scope, What};
+use crate::store::{Applied, Compaction, Entry, ItemKind, Scope};
 use history::error::{Error, ErrorKind, Result};
 
 /// What was found in the archive.
@@ -35,7 +35,8 @@ fn last(engine: &Engine, wanted: impl Fn(&Compaction) -> bool) -> Result<(Scope,
         if !wanted(it) {
             return false;
         }
-        let of_sub_agent = is_sub_agent(engine, &it.session.id);
+        let found = agents::find(&engine.config.agents, &it.session.id);
+        let of_sub_agent = !found.is_empty() && found.iter().all(|it| it.parent.is_some());
         if of_sub_agent {
             tracing::warn!(
                 "{} is a sub-agent's and was left as it is; name it to undo it",
@@ -46,7 +47,8 @@ fn last(engine: &Engine, wanted: impl Fn(&Compaction) -> bool) -> Result<(Scope,
     };
     let mut found: Option<(Scope, Compaction)> = None;
     for scope in engine.projects() {
-        let newest = engine.store.compactions(&scope, None, LOOKED_THROUGH)?.into_iter().find(&wanted);
+        let newest =
+            engine.store.compactions(&scope, None, MAX_COMPACTIONS_SEARCHED)?.into_iter().find(&wanted);
         if let Some(newest) = newest
             && found.as_ref().is_none_or(|(_, it)| it.at < newest.at)
         {
@@ -60,30 +62,24 @@ fn last(engine: &Engine, wanted: impl Fn(&Compaction) -> bool) -> Result<(Scope,
     })
 }
 
-/// Whether another session started this one.
-fn is_sub_agent(engine: &Engine, session: &str) -> bool {
-    let found = agents::find(&engine.config.agents, session);
-    !found.is_empty() && found.iter().all(|it| it.parent.is_some())
-}
-
 /// The compaction to undo: named by `last`, its own handle, or the handle of the session that it replaced.
 pub(super) fn applied(engine: &Engine, name: &str) -> Result<(Scope, Compaction, Applied)> {
     let (scope, compaction) = if name == "last" {
         last(engine, |it| it.applied.is_some())?
     } else {
         let Archived { scope, entry } = located(engine, name)?;
-        let compaction = match entry.what {
-            What::Compaction => engine.store.compaction(&scope, name)?,
-            What::Session => {
-                let all = engine.store.compactions(&scope, None, LOOKED_THROUGH)?;
+        let compaction = match entry.kind {
+            ItemKind::Compaction => engine.store.compaction(&scope, name)?,
+            ItemKind::Session => {
+                let all = engine.store.compactions(&scope, None, MAX_COMPACTIONS_SEARCHED)?;
                 let of =
                     |it: &Compaction| it.original.as_ref() == Some(&entry.handle) && it.applied.is_some();
                 all.into_iter().find(of).ok_or_else(|| never_applied(name))?
             }
-            What::Message | What::Output | What::Memory => {
+            ItemKind::Message | ItemKind::Output | ItemKind::Memory => {
                 let what = format!(
                     "{name}: expected a compaction to undo, found a {}; read it with recall",
-                    entry.what.name()
+                    entry.kind.name()
                 );
                 return Err(Error::new(ErrorKind::Arguments, what));
             }
@@ -104,7 +100,7 @@ pub(super) fn applied_of(engine: &Engine, opened: &Opened) -> Result<(Scope, Com
     let history = &opened.session.history;
     let id = history.meta.session.as_deref().ok_or_else(none)?;
     let scope = engine.scope(history);
-    let all = engine.store.compactions(&scope, None, LOOKED_THROUGH)?;
+    let all = engine.store.compactions(&scope, None, MAX_COMPACTIONS_SEARCHED)?;
     let of_it = |it: Compaction| {
         let applied = it.applied.clone()?;
         let is_its = it.session.id == id || applied.session.as_deref() == Some(id);

@@ -11,7 +11,7 @@ pub(super) mod outcome;
 
 use std::path::Path;
 
-use crate::agents::reach;
+use crate::agents::shell;
 use crate::answers::{Next, RestoreAnswer};
 use crate::engine::archive::marks::SessionMark;
 use crate::engine::undo::outcome::{Done, original_of};
@@ -31,7 +31,7 @@ pub use find::{Archived, located};
 /// [`Changed`](ErrorKind::Changed): the session was changed in other ways than by later turns. Nothing is
 /// written then.
 pub fn undo(engine: &Engine, name: &str) -> Result<RestoreAnswer> {
-    take_back(engine, find::applied(engine, name)?)
+    undo_compaction(engine, find::applied(engine, name)?)
 }
 
 /// As [`undo`], for the newest compaction of a session, or the one that made the session.
@@ -40,10 +40,10 @@ pub fn undo(engine: &Engine, name: &str) -> Result<RestoreAnswer> {
 ///
 /// As for [`undo`], and where nothing was compacted in this session.
 pub fn undo_of(engine: &Engine, opened: &Opened) -> Result<RestoreAnswer> {
-    take_back(engine, find::applied_of(engine, opened)?)
+    undo_compaction(engine, find::applied_of(engine, opened)?)
 }
 
-fn take_back(
+fn undo_compaction(
     engine: &Engine,
     (scope, compaction, applied): (Scope, Compaction, Applied),
 ) -> Result<RestoreAnswer> {
@@ -55,7 +55,7 @@ fn take_back(
     let export = agent.info().database.is_some() && !done.output.contains('#');
     let env = &engine.config.agents;
     let file = export.then(|| Path::new(&done.output));
-    let resume = reach::resume(env, agent, &[], file, &done.id, cwd);
+    let resume = shell::resume_command(env, agent, &[], file, &done.id, cwd);
     Ok(RestoreAnswer {
         handle: compaction.handle.as_str().to_owned(),
         status: done.status,

@@ -1,10 +1,10 @@
 //! Restores a session in the way that its compaction was written.
 
-use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::{fmt, fs};
 
-use crate::agents::reach::{self, Job, Way};
-use crate::agents::{self, Database};
+use crate::agents::write_back::{self, Operation, Placement};
+use crate::agents::{self, AgentRef, Database};
 use crate::answers::RestoreStatus;
 use crate::engine::input::open::open_path;
 use crate::engine::undo::outcome::{Done, changed};
@@ -30,12 +30,14 @@ impl Undo<'_> {
         let written = self.applied.path.clone().unwrap_or_default();
         let target = absolute(&written)?;
         match (self.applied.mode, target) {
-            (AppliedMode::New, target) => self.leave(&target),
-            (AppliedMode::Seat, Location::Rows(database, path, id)) => self.seat_rows(database, &path, &id),
-            (AppliedMode::Seat, Location::File(path)) => self.seat_file(&path),
-            (_, Location::Rows(database, path, id)) => self.rows(database, &path, &id),
-            (AppliedMode::Append, Location::File(path)) => self.append(&path),
-            (AppliedMode::Patch | AppliedMode::Repair, Location::File(path)) => self.patch(&path),
+            (AppliedMode::New, target) => self.undo_new_session(&target),
+            (AppliedMode::Seat, Location::Rows(database, path, id)) => {
+                self.undo_seat_rows(database, &path, &id)
+            }
+            (AppliedMode::Seat, Location::File(path)) => self.undo_seat_file(&path),
+            (_, Location::Rows(database, path, id)) => self.undo_rows(database, &path, &id),
+            (AppliedMode::Append, Location::File(path)) => self.undo_append(&path),
+            (AppliedMode::Patch | AppliedMode::Repair, Location::File(path)) => self.undo_patch(&path),
         }
     }
 
@@ -45,7 +47,7 @@ impl Undo<'_> {
     }
 
     /// The original's messages, then the later turns. Messages that `now` still has are taken from it.
-    fn after(&self, now: &Session) -> Result<(History, usize)> {
+    fn merged_history(&self, now: &Session) -> Result<(History, usize)> {
         let messages = now.history.messages();
         let said = messages.get(self.mark.archived()..).ok_or_else(|| {
             let what = "undoing: expected at least the messages that were written, found fewer: the session was compacted or \
@@ -56,7 +58,7 @@ impl Undo<'_> {
         let mut all: Vec<Message> = Vec::new();
         for old in self.session.history.messages() {
             let found = messages[next..].iter().position(|it| it.says_same(old));
-            let mut message = fresh(old);
+            let mut message = detached(old);
             if let Some(found) = found {
                 message = messages[next + found].clone();
                 next += found + 1;
@@ -73,25 +75,35 @@ impl Undo<'_> {
 
     /// Undoes an appended compaction: with the old bytes if nothing came since, else by writing the old
     /// messages again.
-    fn append(&self, path: &Path) -> Result<Done> {
+    fn undo_append(&self, path: &Path) -> Result<Done> {
         let agent = agent_of(self.session.format)?;
-        let env = &self.engine.config.agents;
-        let path = &agent.current_file(env, &self.compaction.session.id, path);
-        let live = reach::is_live(env, agent, &self.compaction.session.id, path);
-        let export = agent.info().database.is_some();
-        let reach = agent.reach(Job::Restore, live, export)?;
-        let _claim = if live { None } else { agent.lock(env, &self.compaction.session.id)? };
-        let now = open_path(path, Some(self.session.format))?;
+        let (path, now, live, _lock) = &self.lock_current_file(agent, path)?;
         let digest = Digest::of_source(&*now.source, now.source.len())?;
         if digest == Digest::of_source(&self.source, self.source.len())? {
             return Ok(self.done(RestoreStatus::Unchanged, path.display()));
         }
-        if !live && self.mark.grown == 0 && digest.to_string() == self.mark.digest {
-            crate::files::replace_from(path, now.source.len(), &mut Reading::of(&self.source))?;
+        if !*live && self.mark.grown == 0 && digest.to_string() == self.mark.digest {
+            crate::files::replace(path, now.source.len(), &mut Reading::of(&self.source))?;
             return Ok(self.done(RestoreStatus::Restored, path.display()));
         }
-        let (after, later) = self.after(&now.session)?;
-        self.write_messages(&now, &after, &reach, path, later)
+        let (after, later) = self.merged_history(&now.session)?;
+        let export = agent.info().database.is_some();
+        let method = agent.write_method(Operation::Restore, *live, export)?;
+        self.write_messages(now, &after, &method, path, later)
+    }
+
+    /// The file that the session uses now, opened, whether it is in use, and its agent's lock if it is not.
+    pub(super) fn lock_current_file(
+        &self,
+        agent: AgentRef,
+        path: &Path,
+    ) -> Result<(PathBuf, Opened, bool, Option<fs::File>)> {
+        let (env, id) = (&self.engine.config.agents, &self.compaction.session.id);
+        let path = agent.current_file(env, id, path);
+        let live = write_back::is_live(env, agent, id, &path);
+        let lock = if live { None } else { agent.lock(env, id)? };
+        let now = open_path(&path, Some(self.session.format))?;
+        Ok((path, now, live, lock))
     }
 
     /// Writes the messages the way the agent itself would continue: in the file, or in a new one beside it.
@@ -99,21 +111,21 @@ impl Undo<'_> {
         &self,
         opened: &Opened,
         after: &History,
-        reach: &reach::Reach,
+        method: &write_back::WriteMethod,
         path: &Path,
         later: usize,
     ) -> Result<Done> {
-        let written = readback::written(opened, after, reach.mode)?;
+        let written = readback::write_and_verify(opened, after, method.mode)?;
         let mut done = self.done(RestoreStatus::Restored, path.display());
-        match (reach.way, &written.file_name) {
-            (Way::Beside, Some(name)) => {
+        match (method.placement, &written.file_name) {
+            (Placement::NewFile, Some(name)) => {
                 let beside = path.with_file_name(name);
                 crate::files::create(&beside, &written.bytes(&*opened.source)?, path)?;
                 done.output = beside.display().to_string();
             }
             _ => {
                 let content = written.over(&*opened.source);
-                crate::files::replace_from(path, opened.source.len(), &mut Reading::of(&content))?;
+                crate::files::replace(path, opened.source.len(), &mut Reading::of(&content))?;
             }
         }
         done.id = written.session.unwrap_or(done.id);
@@ -121,7 +133,7 @@ impl Undo<'_> {
     }
 
     /// Undoes outputs replaced in place: writes back their old bytes and nothing else.
-    fn patch(&self, path: &Path) -> Result<Done> {
+    fn undo_patch(&self, path: &Path) -> Result<Done> {
         let now = open_path(path, Some(self.session.format))?;
         let len = self.source.len();
         if now.source.len() < len || now.source.len() < self.mark.len {
@@ -159,7 +171,7 @@ impl Undo<'_> {
     }
 
     /// Undoes changes in a database: deletes rows that were added, restores rows that were changed.
-    fn rows(&self, database: &dyn Database, path: &Path, id: &str) -> Result<Done> {
+    fn undo_rows(&self, database: &dyn Database, path: &Path, id: &str) -> Result<Done> {
         let now = database.export(path, id)?;
         let original = self.source.whole()?;
         let output = agents::address(path, id);
@@ -176,7 +188,7 @@ impl Undo<'_> {
 
     /// Undoes a new session: the old one was never touched. If the new one continued, a third session gets
     /// the old messages and then the new ones.
-    fn leave(&self, target: &Location) -> Result<Done> {
+    fn undo_new_session(&self, target: &Location) -> Result<Done> {
         let old = self.compaction.session.path.clone().unwrap_or_default();
         let old = absolute(&old)?;
         let later: Vec<Message> = match target.open(self.session.format) {
@@ -186,15 +198,14 @@ impl Undo<'_> {
             Err(error) => return Err(error),
         };
         if later.is_empty() {
-            return self.old(&old);
+            return self.restore_old(&old);
         }
         let mut all = self.session.history.messages().to_vec();
         let count = later.len();
         all.extend(later.into_iter().map(|it| Message { from: None, ..it }));
         let after = History::new(all, self.session.history.meta.clone());
-        let source: Box<dyn Source + Send> = Box::new(self.source.clone());
-        let opened = Opened { source, session: self.session.clone(), path: None, cwd: None, live: false };
-        let written = readback::written(&opened, &after, Mode::New)?;
+        let opened = Opened::in_memory(Box::new(self.source.clone()), self.session.clone());
+        let written = readback::write_and_verify(&opened, &after, Mode::New)?;
         let bytes = written.bytes(&*opened.source)?;
         let id = written.session.unwrap_or_default();
         let output = match (&old, &written.file_name) {
@@ -213,7 +224,7 @@ impl Undo<'_> {
     }
 
     /// The old session, written again if its file is gone.
-    fn old(&self, old: &Location) -> Result<Done> {
+    fn restore_old(&self, old: &Location) -> Result<Done> {
         match old {
             Location::File(path) if path.exists() => Ok(self.done(RestoreStatus::Unchanged, path.display())),
             Location::File(path) => {
@@ -226,7 +237,7 @@ impl Undo<'_> {
 }
 
 /// A message to be written as a new one: without what ties it to the session that it was read from.
-pub(super) fn fresh(message: &Message) -> Message {
+pub(super) fn detached(message: &Message) -> Message {
     Message { from: None, usage: None, wire_len: None, replaced: None, ..message.clone() }
 }
 

@@ -5,22 +5,22 @@
 use std::path::Path;
 
 use crate::agents::gateway::names;
-use crate::agents::reach::{self, Job, Way};
+use crate::agents::write_back::{Operation, Placement};
 use crate::agents::{self, Database};
 use crate::answers::RestoreStatus;
 use crate::engine::Opened;
-use crate::engine::input::open::open_path;
 use crate::engine::undo::outcome::{Done, changed, original_of};
-use crate::engine::undo::put_back::{Undo, fresh};
+use crate::engine::undo::put_back::{Undo, detached};
 use crate::engine::write_back::agent_of;
+use crate::files::Reading;
 use compaction::plan;
 use history::error::Result;
 use history::{History, Message, Role, Text};
-use sessions::{Mode, Source};
+use sessions::Mode;
 
 impl Undo<'_> {
     /// In a database: deletes the compaction's messages; the agent left all others where they were.
-    pub(crate) fn seat_rows(&self, database: &dyn Database, path: &Path, id: &str) -> Result<Done> {
+    pub(crate) fn undo_seat_rows(&self, database: &dyn Database, path: &Path, id: &str) -> Result<Done> {
         let now = database.export(path, id)?;
         let output = agents::address(path, id);
         let before =
@@ -33,14 +33,10 @@ impl Undo<'_> {
     }
 
     /// In a file: writes the messages from before the compaction again, then the later turns.
-    pub(crate) fn seat_file(&self, path: &Path) -> Result<Done> {
+    pub(crate) fn undo_seat_file(&self, path: &Path) -> Result<Done> {
         let handle = original_of(self.compaction)?;
         let agent = agent_of(self.session.format)?;
-        let env = &self.engine.config.agents;
-        let path = &agent.current_file(env, &self.compaction.session.id, path);
-        let live = reach::is_live(env, agent, &self.compaction.session.id, path);
-        let _claim = if live { None } else { agent.lock(env, &self.compaction.session.id)? };
-        let now = open_path(path, Some(self.session.format))?;
+        let (path, now, live, _lock) = &self.lock_current_file(agent, path)?;
         let messages = now.session.history.messages();
         let ours =
             |it: &Message| it.kind == history::Kind::Summary && it.parts.iter().any(|it| names(it, handle));
@@ -59,20 +55,20 @@ impl Undo<'_> {
             }
             None => None,
         };
-        let reach = agent.reach(Job::Restore, live, false)?;
-        if later.is_empty() && reach.way == Way::Replace {
-            crate::files::replace(path, now.source.len(), &self.source.whole()?)?;
+        let method = agent.write_method(Operation::Restore, *live, false)?;
+        if later.is_empty() && method.placement == Placement::Replace {
+            crate::files::replace(path, now.source.len(), &mut Reading::of(&self.source))?;
             return Ok(self.done(RestoreStatus::Restored, path.display()));
         }
         let (source, session) = before.unwrap_or_else(|| (self.source.clone(), self.session.clone()));
-        let new = |it: &Message| if reach.mode == Mode::New { it.clone() } else { fresh(it) };
-        let all = session.history.messages().iter().map(new).chain(later.iter().map(fresh)).collect();
+        let new = |it: &Message| if method.mode == Mode::New { it.clone() } else { detached(it) };
+        let all = session.history.messages().iter().map(new).chain(later.iter().map(detached)).collect();
         let after = History::new(all, session.history.meta.clone());
-        let opened = match reach.mode {
-            Mode::New => Opened { source: Box::new(source), session, path: None, cwd: None, live: false },
+        let opened = match method.mode {
+            Mode::New => &Opened::in_memory(Box::new(source), session),
             Mode::Append | Mode::Patch => now,
         };
-        self.write_messages(&opened, &after, &reach, path, later.len())
+        self.write_messages(opened, &after, &method, path, later.len())
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::target::Location;
-use crate::agents::reach::Way;
+use crate::agents::write_back::Placement;
 use crate::engine::Opened;
 use crate::store::Digest;
 use history::error::{Error, ErrorKind, Hint, Result};
@@ -38,39 +38,41 @@ impl WrittenFingerprint {
 
 pub(super) fn fingerprint(
     place: &Location,
-    way: Way,
-    fresh: &Opened,
+    placement: Placement,
+    current: &Opened,
     written: &Written,
     messages: usize,
-    grown: usize,
+    added: usize,
 ) -> Result<WrittenFingerprint> {
-    let content = written.over(&*fresh.source);
+    let content = written.over(&*current.source);
     let rows = match place {
         Location::Rows(database, ..) => {
-            let (old, new) = (&*fresh.source, &content);
+            let (old, new) = (&*current.source, &content);
             database.differing(&old.whole()?, &new.whole()?)
         }
         Location::File(_) => Vec::new(),
     };
-    let over = match way {
-        Way::InPlace => edits(written, fresh)?.iter().map(|(at, it)| (*at, at + it.len() as u64)).collect(),
-        Way::Replace | Way::Beside | Way::Rows => Vec::new(),
+    let over = match placement {
+        Placement::InPlace => {
+            edits(written, current)?.iter().map(|(at, it)| (*at, at + it.len() as u64)).collect()
+        }
+        Placement::Replace | Placement::NewFile | Placement::Database => Vec::new(),
     };
     let digest = Digest::of_source(&content, content.len())?.to_string();
-    Ok(WrittenFingerprint { len: content.len(), digest, messages, grown, rows, over })
+    Ok(WrittenFingerprint { len: content.len(), digest, messages, grown: added, rows, over })
 }
 
 /// The differing ranges, each from its first differing byte to its last. A new piece must be as long as the
 /// old one.
-pub(super) fn edits(written: &Written, fresh: &Opened) -> Result<Vec<(u64, Vec<u8>)>> {
+pub(super) fn edits(written: &Written, current: &Opened) -> Result<Vec<(u64, Vec<u8>)>> {
     let mut out = Vec::new();
     let mut at = 0;
     for piece in &written.pieces {
         match piece {
             Piece::Keep(range) if range.start == at => at = range.end,
             Piece::New(bytes) => {
-                let end = (at + bytes.len() as u64).min(fresh.source.len());
-                out.extend(crate::files::differing(at, &fresh.source.bytes(at..end)?, bytes));
+                let end = (at + bytes.len() as u64).min(current.source.len());
+                out.extend(crate::files::differing(at, &current.source.bytes(at..end)?, bytes));
                 at += bytes.len() as u64;
             }
             Piece::Keep(_) => {
@@ -80,7 +82,7 @@ pub(super) fn edits(written: &Written, fresh: &Opened) -> Result<Vec<(u64, Vec<u
             }
         }
     }
-    if at != fresh.source.len() {
+    if at != current.source.len() {
         return Err(Error::new(ErrorKind::Refused, "the file would change its length; nothing was written"));
     }
     Ok(out)

@@ -13,7 +13,7 @@ mod target;
 use std::path::Path;
 
 use crate::agents;
-use crate::agents::reach::{Job, Way};
+use crate::agents::write_back::{Operation, Placement};
 use crate::answers::{Next, TakesEffect, Who};
 use crate::engine::archive::marks::SessionMark;
 use crate::engine::{Engine, Opened};
@@ -53,38 +53,38 @@ pub(crate) fn install(
     engine: &Engine,
     opened: &Opened,
     after: &History,
-    job: Job,
+    operation: Operation,
     compaction: &str,
 ) -> Result<(Installed, Vec<String>)> {
     let target = Target::of(engine, opened)?;
     let Target { agent, place, live, .. } = &target;
-    let reach = agent.reach(job, *live, target.export)?;
+    let method = agent.write_method(operation, *live, target.export)?;
     let id = opened.session.history.meta.session.as_deref().unwrap_or_default().to_owned();
-    let _claim = match reach.way {
-        Way::Replace if !live => agent.lock(&engine.config.agents, &id)?,
-        Way::Replace | Way::InPlace | Way::Beside | Way::Rows => None,
+    let _lock = match method.placement {
+        Placement::Replace if !live => agent.lock(&engine.config.agents, &id)?,
+        Placement::Replace | Placement::InPlace | Placement::NewFile | Placement::Database => None,
     };
-    let fresh = place.open(opened.session.format)?;
-    target.expect_known_version(&fresh)?;
-    let (after, grown) = rebased(&opened.session.history, &fresh.session.history, after)?;
-    let written = readback::written(&fresh, &after, reach.mode)?;
+    let current = place.open(opened.session.format)?;
+    target.expect_known_version(&current)?;
+    let (after, added) = rebased(&opened.session.history, &current.session.history, after)?;
+    let written = readback::write_and_verify(&current, &after, method.mode)?;
     let mut warnings = written.warnings.clone();
     let new_id = written.session.clone().unwrap_or(id);
-    let path = match (place, reach.way, &written.file_name) {
-        (Location::File(path), Way::Beside, Some(name)) => path.with_file_name(name),
+    let path = match (place, method.placement, &written.file_name) {
+        (Location::File(path), Placement::NewFile, Some(name)) => path.with_file_name(name),
         _ => place.path().to_owned(),
     };
     let scope = engine.scope(&opened.session.history);
     let messages = after.messages().len();
-    let fingerprint = fingerprint(place, reach.way, &fresh, &written, messages, grown)?;
-    let output = match reach.way {
-        Way::Rows => agents::address(&path, &new_id),
-        Way::Replace | Way::InPlace | Way::Beside => path.display().to_string(),
+    let fingerprint = fingerprint(place, method.placement, &current, &written, messages, added)?;
+    let output = match method.placement {
+        Placement::Database => agents::address(&path, &new_id),
+        Placement::Replace | Placement::InPlace | Placement::NewFile => path.display().to_string(),
     };
     let applied = Applied {
         path: Some(output.clone()),
         session: written.session.clone(),
-        mode: match reach.mode {
+        mode: match method.mode {
             Mode::Patch => AppliedMode::Patch,
             Mode::Append => AppliedMode::Append,
             Mode::New => AppliedMode::New,
@@ -92,8 +92,8 @@ pub(crate) fn install(
         fingerprint: history::json::compact(&fingerprint),
     };
     engine.store.finish(&scope, compaction, &applied)?;
-    put(place, &path, reach.way, &fresh, &written)?;
-    if job == Job::Compact {
+    put(place, &path, method.placement, &current, &written)?;
+    if operation == Operation::Compact {
         for id in [Some(&*new_id), opened.session.history.meta.session.as_deref()].into_iter().flatten() {
             if let Err(error) =
                 engine.store.mark(&scope, &SessionMark::Compacted.of(id), compaction, engine.now)
@@ -108,8 +108,8 @@ pub(crate) fn install(
         warnings.push("the session records no directory: resume it from the project's directory".to_owned());
     }
     let resume = target.resume(engine, &path, &new_id, cwd.as_deref());
-    let next = next(reach.takes_effect, *live, written.session.is_some(), &resume);
-    let installed = Installed { output, session_id: new_id, resume, takes_effect: reach.takes_effect, next };
+    let next = next(method.takes_effect, *live, written.session.is_some(), &resume);
+    let installed = Installed { output, session_id: new_id, resume, takes_effect: method.takes_effect, next };
     Ok((installed, warnings))
 }
 
@@ -120,22 +120,22 @@ fn rebased(before: &History, now: &History, after: &History) -> Result<(History,
         let what = "the session has changed since it was read; nothing was written; run this again";
         return Err(Error::new(ErrorKind::Changed, what));
     }
-    let grown = &new[old.len()..];
-    if grown.is_empty() {
+    let added = &new[old.len()..];
+    if added.is_empty() {
         return Ok((after.clone(), 0));
     }
-    let messages = after.messages().iter().chain(grown).cloned().collect();
-    Ok((History::new(messages, now.meta.clone()), grown.len()))
+    let messages = after.messages().iter().chain(added).cloned().collect();
+    Ok((History::new(messages, now.meta.clone()), added.len()))
 }
 
-fn put(place: &Location, target: &Path, way: Way, fresh: &Opened, written: &Written) -> Result<()> {
-    let old = &*fresh.source;
-    match (way, place) {
-        (_, Location::Rows(database, ..)) => database.change(target, &old.whole()?, &written.bytes(old)?),
-        (Way::InPlace, _) => crate::files::overwrite(target, &edits(written, fresh)?),
-        (Way::Beside, _) => crate::files::create(target, &written.bytes(old)?, place.path()),
-        (Way::Replace | Way::Rows, _) => {
-            crate::files::replace_from(target, old.len(), &mut Reading::of(&written.over(old)))
+fn put(place: &Location, path: &Path, placement: Placement, old: &Opened, new: &Written) -> Result<()> {
+    let source = &*old.source;
+    match (placement, place) {
+        (_, Location::Rows(database, ..)) => database.change(path, &source.whole()?, &new.bytes(source)?),
+        (Placement::InPlace, _) => crate::files::overwrite(path, &edits(new, old)?),
+        (Placement::NewFile, _) => crate::files::create(path, &new.bytes(source)?, place.path()),
+        (Placement::Replace | Placement::Database, _) => {
+            crate::files::replace(path, source.len(), &mut Reading::of(&new.over(source)))
         }
     }
 }

@@ -9,13 +9,13 @@ use history::{History, Message, Part};
 use sessions::{self, Mode, Piece, Written};
 
 /// `after` in the session's own format, checked by reading it back.
-pub(crate) fn written(opened: &Opened, after: &History, mode: Mode) -> Result<Written> {
+pub(crate) fn write_and_verify(opened: &Opened, after: &History, mode: Mode) -> Result<Written> {
     let mut written = sessions::write(&*opened.source, &opened.session, after, mode)?;
     let again = sessions::read(&written.over(&*opened.source), Some(opened.session.format))?;
     // What a client adds itself is not compared: Codex injects its context anew, OpenCode stores a summary as
     // a question and its answer.
-    compared(&said(after, after), &said(&again.history, after))?;
-    if let Some((messages, lost)) = mended(opened, after, &written)? {
+    expect_same(&texts_and_outputs(after, after), &texts_and_outputs(&again.history, after))?;
+    if let Some((messages, lost)) = regenerated(opened, after, &written)? {
         written.pieces = vec![Piece::New(messages)];
         written.warnings = lost;
     }
@@ -25,7 +25,11 @@ pub(crate) fn written(opened: &Opened, after: &History, mode: Mode) -> Result<Wr
 /// Plain messages are written as they were in the session. If that breaks a rule of their API that the
 /// session did not break (a summary in front of a call, say), they are generated as for any other API:
 /// returns the messages, and warnings on what that API cannot express.
-fn mended(opened: &Opened, after: &History, written: &Written) -> Result<Option<(Vec<u8>, Vec<String>)>> {
+fn regenerated(
+    opened: &Opened,
+    after: &History,
+    written: &Written,
+) -> Result<Option<(Vec<u8>, Vec<String>)>> {
     let api = opened.session.format;
     if !api.is_wire() {
         return Ok(None);
@@ -62,16 +66,16 @@ pub(crate) fn check_carried(expected: &History, found: &History) -> Result<()> {
         message.parts.retain(|it| !matches!(it, Part::Output(it) if open.contains(&*it.id)));
     }
     let sorted = |history: &History| {
-        let mut all = said(history, expected);
+        let mut all = texts_and_outputs(history, expected);
         all.sort_unstable();
         all
     };
-    compared(&sorted(expected), &sorted(&History::new(messages, found.meta.clone())))
+    expect_same(&sorted(expected), &sorted(&History::new(messages, found.meta.clone())))
 }
 
 /// The texts and outputs of a history, in order. A client's own words count only if they are a summary in
 /// `expected`: a format without summaries in that place stores them as the client's own words.
-fn said(history: &History, expected: &History) -> Vec<String> {
+fn texts_and_outputs(history: &History, expected: &History) -> Vec<String> {
     let texts = |it: &Message| -> Vec<String> {
         let outputs = it.outputs().map(|it| it.text.as_str().trim().to_owned());
         it.texts().map(|it| it.as_str().trim().to_owned()).chain(outputs).collect()
@@ -93,7 +97,7 @@ fn said(history: &History, expected: &History) -> Vec<String> {
     out
 }
 
-fn compared(expected: &[String], found: &[String]) -> Result<()> {
+fn expect_same(expected: &[String], found: &[String]) -> Result<()> {
     if expected == found {
         return Ok(());
     }

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::agents::reach::{self, Job};
-use crate::agents::{self, AgentRef, Database};
+use crate::agents::write_back::{self, Operation};
+use crate::agents::{self, AgentRef, Database, shell};
 use crate::engine::input::open::{open_database, open_path};
 use crate::engine::{Engine, Opened};
-use crate::files::real;
+use crate::files::canonical;
 use history::error::{Error, ErrorKind, Hint, Result};
 use sessions::Format;
 
@@ -80,7 +80,7 @@ impl Target {
     /// Refuses a session that was written by a version of the agent newer than those whose format is known.
     pub(super) fn expect_known_version(&self, opened: &Opened) -> Result<()> {
         let head = opened.source.bytes(0..opened.source.len().min(VERSION_IN))?;
-        let Some(version) = self.agent.newer(&history::json::mend(&head)) else { return Ok(()) };
+        let Some(version) = self.agent.untested_version(&history::json::mend(&head)) else { return Ok(()) };
         let what = format!(
             "applying: {} {version} wrote this session, and its format is known only for older versions; look for a \
              newer Epitome",
@@ -92,14 +92,14 @@ impl Target {
 
     /// One shell command that resumes it, from any directory.
     pub(crate) fn resume(&self, engine: &Engine, path: &Path, id: &str, cwd: Option<&Path>) -> String {
-        reach::resume(&engine.config.agents, self.agent, &[], self.export.then_some(path), id, cwd)
+        shell::resume_command(&engine.config.agents, self.agent, &[], self.export.then_some(path), id, cwd)
     }
 }
 
 /// Whether a result of this kind could be written back, as far as is known without doing it.
-pub(crate) fn can_write_back(engine: &Engine, opened: &Opened, job: Job) -> bool {
+pub(crate) fn can_write_back(engine: &Engine, opened: &Opened, operation: Operation) -> bool {
     let checked = Target::of(engine, opened).and_then(|it| {
-        it.agent.reach(job, it.live, it.export)?;
+        it.agent.write_method(operation, it.live, it.export)?;
         it.expect_known_version(opened)
     });
     checked.is_ok()
@@ -123,7 +123,7 @@ pub(crate) fn in_reach(engine: &Engine, agent: AgentRef, place: &Location) -> Re
         return Err(refused(what).or_hint(Hint::WriteCopy));
     }
     let env = &engine.config.agents;
-    let is_found = || agent.looks_elsewhere(env) || real(path).starts_with(real(&agent.home(env)));
+    let is_found = || agent.looks_elsewhere(env) || canonical(path).starts_with(canonical(&agent.home(env)));
     if !is_found() {
         let what = format!(
             "applying: {} would not find the session there; expected it below {}",
@@ -150,5 +150,5 @@ pub(crate) fn is_live(engine: &Engine, opened: &Opened) -> bool {
         return false;
     };
     let id = opened.session.history.meta.session.as_deref().unwrap_or_default();
-    opened.live || reach::is_live(&engine.config.agents, agent, id, place.path())
+    opened.live || write_back::is_live(&engine.config.agents, agent, id, place.path())
 }

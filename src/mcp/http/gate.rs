@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, HeaderName};
 use axum::response::{IntoResponse, Response};
 
 use super::Shared;
-use super::guard::{OrRefusal, admitted};
+use super::guard::{OrRefusal, admitted, bearer_token};
 use crate::gateway::{Engines, GatewayCaller};
 use crate::mcp::server::Server;
 use crate::mcp::server_state::Caller;
@@ -58,13 +58,11 @@ async fn caller(shared: &Shared, peer: SocketAddr, headers: &mut HeaderMap) -> O
     guard.origin(headers)?;
     let token = headers.remove(TOKEN);
     let own_token = token.is_none() && guard.has_tokens();
-    let shown = token.map(|it| [b"Bearer ", it.as_bytes()].concat());
-    let shown = shown.and_then(|it| HeaderValue::from_bytes(&it).ok());
-    let mut of_token = HeaderMap::new();
-    if let Some(it) = shown.or_else(|| headers.get(AUTHORIZATION).cloned()) {
-        of_token.insert(AUTHORIZATION, it);
-    }
-    let owner = admitted(shared, peer, &of_token, "expected X-Epitome-Token: TOKEN").await?;
+    let token = match &token {
+        Some(it) => it.to_str().ok().map(str::trim),
+        None => bearer_token(headers),
+    };
+    let owner = admitted(shared, peer, token, "expected X-Epitome-Token: TOKEN").await?;
     // Without tokens only this machine can connect: treat the caller as the user of the command line.
     let local = !guard.has_tokens();
     let owner = if local { shared.server.state.config.owner.clone() } else { owner };

@@ -38,14 +38,14 @@ const LONGEST_DELAY: Duration = Duration::from_secs(1);
 const FORGOTTEN: Duration = Duration::from_secs(60);
 /// Responses delayed at the same time, since each occupies a connection. Beyond this, a wrong token gets "try
 /// again".
-const HELD_BACK: usize = 32;
+const MAX_DELAYED: usize = 32;
 
 pub(super) struct Guard {
     hosts: Vec<String>,
     tokens: Option<TokenFile>,
     rates: Mutex<HashMap<String, (f64, Instant)>>,
-    guesses: Guesses,
-    held_back: Semaphore,
+    failed_tokens: FailedTokens,
+    delayed_slots: Semaphore,
     /// Session id → the owner who opened it.
     sessions: Mutex<HashMap<HeaderValue, String>>,
     /// Permits for request bodies, one per kilobyte.
@@ -66,8 +66,8 @@ impl Guard {
             hosts: known,
             tokens,
             rates: Mutex::default(),
-            guesses: Guesses::default(),
-            held_back: Semaphore::new(HELD_BACK),
+            failed_tokens: FailedTokens::default(),
+            delayed_slots: Semaphore::new(MAX_DELAYED),
             sessions: Mutex::default(),
             bodies: Arc::new(Semaphore::new(ALL_BODIES >> 10)),
         }
@@ -115,15 +115,9 @@ impl Guard {
         self.tokens.is_some()
     }
 
-    /// The caller's name. `Err(true)`: the token is unknown; `Err(false)`: there is none.
-    fn owner(&self, headers: &HeaderMap) -> Result<String, bool> {
+    /// The owner of a token. `Err(true)`: the token is unknown; `Err(false)`: there is none.
+    fn owner(&self, token: Option<&str>) -> Result<String, bool> {
         let Some(tokens) = &self.tokens else { return Ok("http".to_owned()) };
-        let token = headers
-            .get(AUTHORIZATION)
-            .and_then(|it| it.to_str().ok())
-            .and_then(|it| it.split_once(' '))
-            .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
-            .map(|(_, token)| token.trim());
         match token.and_then(|it| tokens.owner(it)) {
             Some(name) => Ok(format!("token:{name}")),
             None => Err(token.is_some()),
@@ -132,11 +126,11 @@ impl Guard {
 
     /// The refusal of a wrong token, delayed so that tokens cannot be guessed quickly.
     async fn wrong_token(&self, address: IpAddr) -> HttpRefusal {
-        let Ok(_place) = self.held_back.try_acquire() else {
+        let Ok(_place) = self.delayed_slots.try_acquire() else {
             let what = "too many wrong tokens; try again in a second";
             return HttpRefusal(StatusCode::TOO_MANY_REQUESTS, what);
         };
-        tokio::time::sleep(self.guesses.delay(address, Instant::now())).await;
+        tokio::time::sleep(self.failed_tokens.delay(address, Instant::now())).await;
         HttpRefusal(StatusCode::UNAUTHORIZED, "unknown token")
     }
 
@@ -181,9 +175,9 @@ impl Guard {
 
 /// Recent wrong tokens by address: how many, and when the last one came.
 #[derive(Default)]
-struct Guesses(Mutex<HashMap<IpAddr, (u32, Instant)>>);
+struct FailedTokens(Mutex<HashMap<IpAddr, (u32, Instant)>>);
 
-impl Guesses {
+impl FailedTokens {
     /// Counts a wrong token, and returns the delay of the response.
     fn delay(&self, address: IpAddr, now: Instant) -> Duration {
         // An IPv6 caller can use any address in its /64 network: count them as one.
@@ -258,14 +252,15 @@ async fn pass(shared: &Shared, peer: SocketAddr, mut request: Request, next: Nex
         let what = "expected less than 32 KB of headers";
         return Err(HttpRefusal(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, what));
     }
-    let owner = admitted(shared, peer, headers, "expected Authorization: Bearer TOKEN").await?;
+    let token = bearer_token(headers);
+    let owner = admitted(shared, peer, token, "expected Authorization: Bearer TOKEN").await?;
     guard.only_own_session(&owner, request.headers_mut());
     let caller = Caller::of(&owner);
     if !matches!(*request.method(), Method::POST | Method::PUT) {
         request.extensions_mut().insert(caller);
         return Ok(next.run(request).await);
     }
-    let (mut parts, bytes, permit) = gathered(guard, request).await?;
+    let (mut parts, bytes, permit) = read_body(guard, request).await?;
     parts.extensions.insert(Caller { _body_permit: Some(Arc::new(permit)), ..caller });
     if parts.uri.path() == "/mcp" && !parts.headers.contains_key(SESSION) && opens_session(&bytes) {
         let open = shared.sessions.sessions.read().await.len();
@@ -283,7 +278,7 @@ async fn pass(shared: &Shared, peer: SocketAddr, mut request: Request, next: Nex
 }
 
 /// Reads a request's whole body; the permit stands for the memory it occupies.
-async fn gathered(guard: &Guard, request: Request) -> OrRefusal<(Parts, Bytes, OwnedSemaphorePermit)> {
+async fn read_body(guard: &Guard, request: Request) -> OrRefusal<(Parts, Bytes, OwnedSemaphorePermit)> {
     let too_large = || HttpRefusal(StatusCode::PAYLOAD_TOO_LARGE, "expected a body of at most 64 MB");
     let declared =
         request.headers().get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse::<usize>().ok());
@@ -310,15 +305,21 @@ async fn gathered(guard: &Guard, request: Request) -> OrRefusal<(Parts, Bytes, O
     Ok((parts, bytes, held))
 }
 
+/// The token in `Authorization: Bearer TOKEN`.
+pub(super) fn bearer_token(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
 /// The caller's name, if its token and its rate are accepted. `expected`: the message if there is no token.
 pub(super) async fn admitted(
     shared: &Shared,
     peer: SocketAddr,
-    headers: &HeaderMap,
+    token: Option<&str>,
     expected: &'static str,
 ) -> OrRefusal<String> {
     let guard = &shared.guard;
-    let owner = guard.owner(headers);
+    let owner = guard.owner(token);
     // Also limits how fast tokens can be guessed.
     guard.rate(owner.as_ref().map_or(&peer.ip().to_string(), |it| it))?;
     match owner {
@@ -392,33 +393,37 @@ mod tests {
     }
 
     #[test]
-    fn wrong_tokens_are_held_back_longer_and_longer() {
-        let guesses = Guesses::default();
+    fn wrong_tokens_are_delayed_longer_and_longer() {
+        let failed_tokens = FailedTokens::default();
         let now = Instant::now();
         let guesser: IpAddr = "192.0.2.1".parse().unwrap();
-        let delays: Vec<u128> = (0..8).map(|_| guesses.delay(guesser, now).as_millis()).collect();
+        let delays: Vec<u128> = (0..8).map(|_| failed_tokens.delay(guesser, now).as_millis()).collect();
         assert_eq!(delays, [20, 40, 80, 160, 320, 640, 1_000, 1_000]);
         for _ in 0..1_000 {
-            assert_eq!(guesses.delay(guesser, now), LONGEST_DELAY);
+            assert_eq!(failed_tokens.delay(guesser, now), LONGEST_DELAY);
         }
-        assert_eq!(guesses.delay("192.0.2.2".parse().unwrap(), now), FIRST_DELAY, "others are not slowed");
-        assert_eq!(guesses.delay(guesser, now + FORGOTTEN), FIRST_DELAY, "a mistake is forgotten");
+        assert_eq!(
+            failed_tokens.delay("192.0.2.2".parse().unwrap(), now),
+            FIRST_DELAY,
+            "others are not slowed"
+        );
+        assert_eq!(failed_tokens.delay(guesser, now + FORGOTTEN), FIRST_DELAY, "a mistake is forgotten");
         // Another address in the same /64 network counts as the same guesser.
         for (at, delay) in [("2001:db8::1", 20), ("2001:db8::ffff:2", 40), ("2001:db8:0:1::1", 20)] {
-            assert_eq!(guesses.delay(at.parse().unwrap(), now).as_millis(), delay, "{at}");
+            assert_eq!(failed_tokens.delay(at.parse().unwrap(), now).as_millis(), delay, "{at}");
         }
     }
 
     #[test]
     fn a_crowd_of_guessers_takes_no_more_memory() {
-        let guesses = Guesses::default();
+        let failed_tokens = FailedTokens::default();
         let now = Instant::now();
         for number in 0..2 * CALLERS as u32 {
-            guesses.delay(IpAddr::V4(number.into()), now);
+            failed_tokens.delay(IpAddr::V4(number.into()), now);
         }
-        assert_eq!(guesses.0.lock().unwrap().len(), CALLERS);
-        assert_eq!(guesses.delay("192.0.2.1".parse().unwrap(), now), LONGEST_DELAY);
-        assert_eq!(guesses.delay("192.0.2.1".parse().unwrap(), now + FORGOTTEN), FIRST_DELAY);
+        assert_eq!(failed_tokens.0.lock().unwrap().len(), CALLERS);
+        assert_eq!(failed_tokens.delay("192.0.2.1".parse().unwrap(), now), LONGEST_DELAY);
+        assert_eq!(failed_tokens.delay("192.0.2.1".parse().unwrap(), now + FORGOTTEN), FIRST_DELAY);
     }
 
     #[test]

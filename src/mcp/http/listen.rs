@@ -20,16 +20,16 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 /// A request's headers must arrive within this time.
-const HEADERS: Duration = Duration::from_secs(10);
+const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// A client that reads nothing for this long is disconnected.
-const STALLED: Duration = Duration::from_secs(30);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum connections at once, if the descriptor limit allows.
-const MOST: usize = 2_048;
+const MAX_CONNECTIONS: usize = 2_048;
 /// File descriptors reserved for everything else.
 const RESERVED: usize = 64;
 /// Listen backlog. The usual 128 is too small for many clients at once: a client that finds it full retries
 /// only after a second.
-const WAITING: u32 = 1_024;
+const BACKLOG: u32 = 1_024;
 
 pub(super) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
@@ -37,19 +37,19 @@ pub(super) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     #[cfg(unix)]
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
-    socket.listen(WAITING)
+    socket.listen(BACKLOG)
 }
 
-/// Serves until `stop`; then running requests have `last` to finish. `passes_on` (gateway): header names keep
+/// Serves until `stop`; then running requests have `grace` to finish. `passes_on` (gateway): header names keep
 /// their case, and no `Date` is added to responses.
 pub(super) async fn accept(
     listener: TcpListener,
     router: Router,
     stop: CancellationToken,
-    last: Duration,
+    grace: Duration,
     passes_on: bool,
 ) {
-    let slots = Arc::new(Semaphore::new(connections()));
+    let slots = Arc::new(Semaphore::new(max_connections()));
     let open = TaskTracker::new();
     loop {
         let accepted = tokio::select! {
@@ -78,17 +78,17 @@ pub(super) async fn accept(
     drop(listener);
     open.close();
     // Connections still open after that end with the process.
-    let _ = tokio::time::timeout(last, open.wait()).await;
+    let _ = tokio::time::timeout(grace, open.wait()).await;
 }
 
 /// How many connections the descriptor limit allows.
-fn connections() -> usize {
+fn max_connections() -> usize {
     // Without `unsafe`, the limit can only be read from `/proc`.
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
     let line = limits.lines().find(|it| it.starts_with("Max open files"));
     let limit = line.and_then(|it| it.split_whitespace().nth(3)?.parse::<usize>().ok());
     // Elsewhere assume a common default (macOS: 256).
-    limit.unwrap_or(256).saturating_sub(RESERVED).clamp(16, MOST)
+    limit.unwrap_or(256).saturating_sub(RESERVED).clamp(16, MAX_CONNECTIONS)
 }
 
 async fn connection(
@@ -103,9 +103,9 @@ async fn connection(
     let router = router.layer(axum::Extension(ConnectInfo(peer)));
     let service = TowerToHyperService::new(router);
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEADERS).max_buf_size(64 * 1024);
+    builder.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT).max_buf_size(64 * 1024);
     builder.preserve_header_case(passes_on).auto_date_header(!passes_on);
-    let connection = builder.serve_connection(TokioIo::new(Patient::new(stream)), service);
+    let connection = builder.serve_connection(TokioIo::new(WriteTimeoutStream::new(stream)), service);
     tokio::pin!(connection);
     tokio::select! {
         // A client that disconnects is not an error.
@@ -122,14 +122,14 @@ fn refuse(stream: TcpStream) {
     let _ = stream.into_std().and_then(|mut it| it.write_all(ANSWER));
 }
 
-/// A connection whose writes time out after [`STALLED`].
-struct Patient {
+/// A connection whose writes time out after [`WRITE_TIMEOUT`].
+struct WriteTimeoutStream {
     stream: TcpStream,
     /// Deadline of the pending write.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl Patient {
+impl WriteTimeoutStream {
     fn new(stream: TcpStream) -> Self {
         Self { stream, stalled: None }
     }
@@ -139,7 +139,8 @@ impl Patient {
             self.stalled = None;
             return written;
         }
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + STALLED)));
+        let stalled =
+            self.stalled.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + WRITE_TIMEOUT)));
         match stalled.as_mut().poll(cx) {
             Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
             Poll::Pending => Poll::Pending,
@@ -147,7 +148,7 @@ impl Patient {
     }
 }
 
-impl AsyncRead for Patient {
+impl AsyncRead for WriteTimeoutStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -157,7 +158,7 @@ impl AsyncRead for Patient {
     }
 }
 
-impl AsyncWrite for Patient {
+impl AsyncWrite for WriteTimeoutStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.wait(cx, written)

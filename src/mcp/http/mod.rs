@@ -43,7 +43,7 @@ const ALL_BODIES: usize = 128 << 20;
 /// Maximum open sessions of the older protocol; idle ones end after five minutes.
 const MAX_SESSIONS: usize = 1_000;
 /// How long running requests may delay the end of the process.
-const LAST: Duration = Duration::from_secs(10);
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
 
 /// How the server can be reached.
 #[derive(Debug, Clone, Default)]
@@ -128,7 +128,7 @@ pub fn serve_with<H: ServerHandler + Clone>(
             super::signal().await;
             ending.cancel();
         });
-        listen::accept(listener, router, stop, LAST, passes_on).await;
+        listen::accept(listener, router, stop, SHUTDOWN_GRACE, passes_on).await;
         Ok(())
     });
     runtime.shutdown_background();

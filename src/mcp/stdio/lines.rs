@@ -31,7 +31,7 @@ pub(super) enum InputLine<'a> {
 /// Splits input into lines, buffering at most [`MAX_LINE`] bytes of one.
 #[derive(Default)]
 pub(super) struct LineBuffer {
-    begun: Vec<u8>,
+    line: Vec<u8>,
     /// The first and last bytes of a too long line.
     too_long: Option<(Vec<u8>, Vec<u8>)>,
 }
@@ -42,46 +42,46 @@ impl LineBuffer {
         while let Some(at) = memchr::memchr(b'\n', bytes) {
             let (line, rest) = (&bytes[..at], &bytes[at + 1..]);
             bytes = rest;
-            if self.begun.is_empty() && self.too_long.is_none() {
+            if self.line.is_empty() && self.too_long.is_none() {
                 take(InputLine::Whole(line));
             } else {
-                self.hold(line);
+                self.buffer(line);
                 self.end(take);
             }
         }
-        self.hold(bytes);
+        self.buffer(bytes);
     }
 
     /// Ends the current line.
     pub(super) fn end(&mut self, take: &mut dyn FnMut(InputLine<'_>)) {
         match self.too_long.take() {
             Some((first, last)) => take(InputLine::TooLong(&first, &last)),
-            None => take(InputLine::Whole(&self.begun)),
+            None => take(InputLine::Whole(&self.line)),
         }
-        if self.begun.capacity() > 1 << 20 {
-            self.begun = Vec::new();
+        if self.line.capacity() > 1 << 20 {
+            self.line = Vec::new();
         }
-        self.begun.clear();
+        self.line.clear();
     }
 
-    fn hold(&mut self, bytes: &[u8]) {
+    fn buffer(&mut self, bytes: &[u8]) {
         if let Some((_, last)) = &mut self.too_long {
             last.extend_from_slice(&bytes[bytes.len().saturating_sub(ENDS)..]);
             last.drain(..last.len().saturating_sub(ENDS));
             return;
         }
-        self.begun.extend_from_slice(bytes);
-        if self.begun.len() > MAX_LINE {
-            let first = self.begun[..ENDS].to_vec();
-            let last = self.begun[self.begun.len() - ENDS..].to_vec();
-            self.begun = Vec::new();
+        self.line.extend_from_slice(bytes);
+        if self.line.len() > MAX_LINE {
+            let first = self.line[..ENDS].to_vec();
+            let last = self.line[self.line.len() - ENDS..].to_vec();
+            self.line = Vec::new();
             self.too_long = Some((first, last));
         }
     }
 }
 
 /// A line as a message, or the error to reply (`Err`); `None` if nothing is to be done.
-pub(super) fn taken(line: InputLine<'_>) -> Option<Result<Incoming, Vec<u8>>> {
+pub(super) fn parse_line(line: InputLine<'_>) -> Option<Result<Incoming, Vec<u8>>> {
     let reply = match line {
         InputLine::Whole(line) if line.iter().all(u8::is_ascii_whitespace) => return None,
         InputLine::Whole(line) => match parsed(line) {

@@ -10,13 +10,13 @@ use tokio::sync::{Notify, mpsc, oneshot};
 
 /// A pipe that is ready for writing takes this many bytes without blocking (`PIPE_BUF`).
 #[cfg(unix)]
-const AT_ONCE: usize = 4096;
+const PIPE_BUF: usize = 4096;
 /// Waiting lines are combined into writes of about this size, in bytes.
 const CHUNK: usize = 64 * 1024;
 /// Maximum lines queued for the thread.
-const QUEUE: usize = 32;
+const MAX_QUEUED: usize = 32;
 /// While more than this many bytes wait to be read by the client, no more input is read.
-const UNREAD: usize = 16 << 20;
+const MAX_UNREAD: usize = 16 << 20;
 
 pub(super) struct StandardOutput {
     shared: Arc<Shared>,
@@ -27,17 +27,20 @@ pub(super) struct StandardOutput {
 struct Shared {
     file: Mutex<File>,
     /// Bytes queued for the thread.
-    waiting: AtomicUsize,
+    queued_bytes: AtomicUsize,
     /// Notified when queued bytes have been written.
-    taken: Notify,
+    written: Notify,
 }
 
 impl StandardOutput {
     /// Starts the thread; the receiver is signaled when everything is written.
     pub(super) fn start(file: File) -> std::io::Result<(Self, oneshot::Receiver<()>)> {
-        let (queue, queued) = mpsc::channel(QUEUE);
-        let shared =
-            Arc::new(Shared { file: Mutex::new(file), waiting: AtomicUsize::new(0), taken: Notify::new() });
+        let (queue, queued) = mpsc::channel(MAX_QUEUED);
+        let shared = Arc::new(Shared {
+            file: Mutex::new(file),
+            queued_bytes: AtomicUsize::new(0),
+            written: Notify::new(),
+        });
         let (done, written) = oneshot::channel();
         let writer = shared.clone();
         super::thread("stdout").spawn(move || {
@@ -49,8 +52,8 @@ impl StandardOutput {
     }
 
     /// Writes a short line if nothing is queued and the client has room for it; returns whether it did.
-    pub(super) fn at_once(&self, line: &[u8]) -> bool {
-        self.shared.at_once(line)
+    pub(super) fn try_write_now(&self, line: &[u8]) -> bool {
+        self.shared.try_write_now(line)
     }
 
     /// Writes a line, or queues it as soon as the queue has room.
@@ -60,9 +63,9 @@ impl StandardOutput {
     ) -> impl Future<Output = std::io::Result<()>> + Send + 'static + use<> {
         let gone = || std::io::Error::from(std::io::ErrorKind::BrokenPipe);
         let queue = self.queue.clone();
-        let written = queue.is_some() && self.at_once(&line);
+        let written = queue.is_some() && self.try_write_now(&line);
         if !written {
-            self.shared.waiting.fetch_add(line.len(), Ordering::AcqRel);
+            self.shared.queued_bytes.fetch_add(line.len(), Ordering::AcqRel);
         }
         async move {
             match queue {
@@ -79,17 +82,17 @@ impl StandardOutput {
         while let (false, Some(queue)) = (lines.is_empty(), &self.queue) {
             let Ok(place) = queue.reserve().await else { return false };
             if let Some(line) = lines.pop_front() {
-                self.shared.waiting.fetch_add(line.len(), Ordering::AcqRel);
+                self.shared.queued_bytes.fetch_add(line.len(), Ordering::AcqRel);
                 place.send(line);
             }
         }
         true
     }
 
-    /// Waits until at most [`UNREAD`] bytes are queued.
-    pub(super) async fn room(&self) {
-        while self.shared.waiting.load(Ordering::Acquire) > UNREAD {
-            self.shared.taken.notified().await;
+    /// Waits until at most [`MAX_UNREAD`] bytes are queued.
+    pub(super) async fn wait_for_room(&self) {
+        while self.shared.queued_bytes.load(Ordering::Acquire) > MAX_UNREAD {
+            self.shared.written.notified().await;
         }
     }
 
@@ -101,10 +104,10 @@ impl StandardOutput {
 
 impl Shared {
     #[cfg(unix)]
-    fn at_once(&self, line: &[u8]) -> bool {
+    fn try_write_now(&self, line: &[u8]) -> bool {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
         let Ok(mut file) = self.file.try_lock() else { return false };
-        if line.len() > AT_ONCE || self.waiting.load(Ordering::Acquire) > 0 {
+        if line.len() > PIPE_BUF || self.queued_bytes.load(Ordering::Acquire) > 0 {
             return false;
         }
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -114,7 +117,7 @@ impl Shared {
     }
 
     #[cfg(not(unix))]
-    fn at_once(&self, _line: &[u8]) -> bool {
+    fn try_write_now(&self, _line: &[u8]) -> bool {
         false
     }
 
@@ -149,8 +152,8 @@ impl Shared {
                 // The client is gone, so the input ends too.
                 return;
             }
-            self.waiting.fetch_sub(line.len(), Ordering::AcqRel);
-            self.taken.notify_one();
+            self.queued_bytes.fetch_sub(line.len(), Ordering::AcqRel);
+            self.written.notify_one();
         }
     }
 }

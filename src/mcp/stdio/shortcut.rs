@@ -45,7 +45,7 @@ impl Shortcut {
     /// The reply to a call that can be answered at once, exactly as rmcp would write it.
     pub(super) fn answered(&self, call: &ToolCall) -> Option<Vec<u8>> {
         let typed = self.typed(&call.meta)?;
-        let mut result = self.server.quick_result(&call.name, &call.arguments)?;
+        let mut result = self.server.result_without_thread(&call.name, &call.arguments)?;
         tracing::debug!(id = %call.id, tool = call.name, "answered where it was read");
         if !typed {
             result.result_type = None;

@@ -35,9 +35,9 @@ pub(crate) fn shown(names: &[&str]) -> String {
 
 /// Warns of arguments that the tool does not know.
 pub(crate) fn warn_of_ignored(out: &mut Answer, tool: &str, arguments: &Arguments) {
-    let ignored = arguments.ignored(tools::known(tool));
+    let ignored = arguments.ignored(tools::known_arguments(tool));
     if !ignored.is_empty() {
-        let known = tools::known(tool).join(", ");
+        let known = tools::known_arguments(tool).join(", ");
         warn(out, [format!("ignored: {}; {tool} takes {known}", shown(&ignored))]);
     }
 }

@@ -80,12 +80,12 @@ impl Arguments {
 
     /// A string; a number counts as one. Empty counts as not given.
     pub(crate) fn text(&self, name: &str) -> Result<Option<String>> {
-        self.raw(name).map_or(Ok(None), |json| values::text(json).map_err(|why| wrong(name, &why)))
+        self.raw(name).map_or(Ok(None), |json| values::text(json).map_err(|why| invalid(name, &why)))
     }
 
     /// A whole number, also as a string.
     pub(crate) fn number(&self, name: &str) -> Result<Option<u64>> {
-        self.raw(name).map_or(Ok(None), |json| values::number(json).map_err(|why| wrong(name, &why)))
+        self.raw(name).map_or(Ok(None), |json| values::number(json).map_err(|why| invalid(name, &why)))
     }
 
     /// The options of `T` among the `known` arguments; models are not offered `T`'s other fields.
@@ -95,17 +95,17 @@ impl Arguments {
         for name in known.iter().filter(|it| *it != "messages") {
             if let Some(json) = self.under(name) {
                 let value = serde_json::from_str(&history::json::mend(json.as_bytes()));
-                given.insert(name.clone(), value.map_err(|_| wrong(name, &values::wrong("JSON", json)))?);
+                given.insert(name.clone(), value.map_err(|_| invalid(name, &values::wrong("JSON", json)))?);
             }
         }
         serde_path_to_error::deserialize(Value::Object(given))
-            .map_err(|error| wrong(&error.path().to_string(), &error.inner().to_string()))
+            .map_err(|error| invalid(&error.path().to_string(), &error.inner().to_string()))
     }
 
     /// Messages: an array, an object that contains one, or either as a string.
     pub(crate) fn messages(&self, name: &str) -> Result<Option<Vec<u8>>> {
         let Some(raw) = self.raw(name) else { return Ok(None) };
-        let not_messages = |raw: &str| wrong(name, &values::wrong("an array of messages", raw));
+        let not_messages = |raw: &str| invalid(name, &values::wrong("an array of messages", raw));
         if raw.starts_with('"') {
             let text = values::decoded(raw).ok_or_else(|| not_messages(raw))?;
             return Ok(Some(text.into_bytes()).filter(|it| !it.is_empty()));
@@ -115,19 +115,19 @@ impl Arguments {
 }
 
 /// The arguments of a call with a single one.
-pub(crate) fn one(name: &str, value: Value) -> Map<String, Value> {
+pub(crate) fn single(name: &str, value: Value) -> Map<String, Value> {
     Map::from_iter([(name.to_owned(), value)])
 }
 
 /// Adds an argument's name to an error about its value.
-pub(crate) fn of(name: &str, error: &Error) -> Error {
+pub(crate) fn with_argument_name(name: &str, error: &Error) -> Error {
     match error.kind() {
         ErrorKind::Arguments => Error::of_argument(name, error.full()),
         kind => Error::new(kind, format!("{name}: {}", error.full())),
     }
 }
 
-fn wrong(name: &str, why: &str) -> Error {
+fn invalid(name: &str, why: &str) -> Error {
     Error::of_argument(name, why)
 }
 

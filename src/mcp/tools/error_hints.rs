@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::arguments::{Arguments, hint_words, one};
+use super::arguments::{Arguments, hint_words, single};
 use crate::agents;
 use crate::mcp::server_state::ServerState;
 use crate::mcp::tools;
@@ -31,7 +31,7 @@ fn example(
         return None;
     }
     let own = is_of_another(tool, error).then(|| own_source(tool, arguments)).flatten();
-    let candidate = error.first_candidate().map(|it| one("session", json!(it)));
+    let candidate = error.first_candidate().map(|it| single("session", json!(it)));
     let mut call = own.or(candidate).unwrap_or_else(|| any_source(state, tool, arguments));
     if tool == "summarize_history" {
         call.insert("budget".to_owned(), json!("20%"));
@@ -43,7 +43,7 @@ fn example(
 fn is_of_another(tool: &str, error: &Error) -> bool {
     let Some(name) = error.argument() else { return false };
     let source = ["session", "messages", "handle", "answer"].contains(&name);
-    !source && (name == "arguments" || tools::known(tool).iter().any(|it| it == name))
+    !source && (name == "arguments" || tools::known_arguments(tool).iter().any(|it| it == name))
 }
 
 /// The caller's own source. `None` for messages, which are too long to repeat.
@@ -52,20 +52,20 @@ fn own_source(tool: &str, arguments: &Arguments) -> Option<Map<String, Value>> {
     if tool != "recall" && arguments.has("messages") {
         return None;
     }
-    let said = |name: &&str| Some(one(name, json!(arguments.text(name).ok()??)));
+    let said = |name: &&str| Some(single(name, json!(arguments.text(name).ok()??)));
     names.iter().find_map(said)
 }
 
 fn any_source(state: &ServerState, tool: &str, arguments: &Arguments) -> Map<String, Value> {
     if tool == "recall" {
-        return one("query", json!("failing test"));
+        return single("query", json!("failing test"));
     }
     let failed = arguments.text("session").ok().flatten();
     // `latest`, `current` or the default has just failed, so do not suggest it.
     let looked = failed.is_none_or(|it| it == "latest" || it == "current") && !arguments.has("messages");
     let here = || !agents::list(&state.config.agents, None, Some(&state.config.agents.cwd)).is_empty();
     if state.remote.is_none() && !looked && here() {
-        return one("session", json!("latest"));
+        return single("session", json!("latest"));
     }
-    one("messages", json!([{"role": "user", "content": "hello"}]))
+    single("messages", json!([{"role": "user", "content": "hello"}]))
 }

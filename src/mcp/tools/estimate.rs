@@ -11,7 +11,7 @@ use super::schema::{
     read_only, required, session, text,
 };
 use super::shorten::{self, ANSWER};
-use crate::agents::reach::Job;
+use crate::agents::write_back::Operation;
 use crate::answers::{AdviceLevel, EstimateAnswer, Next};
 use crate::engine::{self, Counting, Engine, Opened};
 use crate::mcp::server_state::{Caller, ServerState};
@@ -105,8 +105,8 @@ fn advised(state: &ServerState, engine: &Engine, opened: &Opened) -> Next {
     };
     let what = format!(
         "call prune_tool_outputs {} to clear old outputs, or summarize_history {} to compact",
-        how(Job::Prune),
-        how(Job::Compact)
+        how(Operation::Prune),
+        how(Operation::Compact)
     );
     Next::model(what)
 }

@@ -41,22 +41,22 @@ pub(crate) fn all(open_world: bool) -> Vec<Tool> {
     vec![estimate::tool(), split::tool(), prune::tool(), recall::tool(), summarize::tool(open_world)]
 }
 
-/// Calls a tool. Errors are written for the model, which can correct its arguments. `waiting`: progress,
+/// Calls a tool. Errors are written for the model, which can correct its arguments. `context`: progress,
 /// cancellation and sampling of the waiting client.
 pub(crate) fn call(
     state: &ServerState,
     caller: &Caller,
     tool: &str,
     arguments: &Arguments,
-    waiting: &CallContext,
+    context: &CallContext,
 ) -> Result<Answer> {
-    let ignored = arguments.ignored(known(tool));
+    let ignored = arguments.ignored(known_arguments(tool));
     let to = if writes(tool) { arguments.text("to")? } else { None };
     if matches!(to.as_deref(), Some("session" | "file" | "undo")) && !ignored.is_empty() {
         // An unknown argument may have been meant to name the session, or to prevent writing.
         let what = format!(
             "expected only those of {tool} ({}), since this call writes, found {}; nothing was done",
-            known(tool).join(", "),
+            known_arguments(tool).join(", "),
             shown(&ignored)
         );
         return Err(Error::of_argument("arguments", what));
@@ -65,7 +65,7 @@ pub(crate) fn call(
         estimate::NAME => estimate::call(state, caller, arguments),
         split::NAME => split::call(state, caller, arguments),
         prune::NAME => prune::call(state, caller, arguments),
-        summarize::NAME => summarize::call(state, caller, arguments, waiting),
+        summarize::NAME => summarize::call(state, caller, arguments, context),
         recall::NAME => recall::call(state, caller, arguments),
         other => {
             Err(Error::new(ErrorKind::Arguments, format!("expected a tool of this server, found {other:?}")))
@@ -81,7 +81,7 @@ fn with_contract(mut answer: Answer) -> Answer {
 }
 
 /// The arguments that a tool accepts: those in its schema, and those that all tools but `recall` share.
-pub(crate) fn known(tool: &str) -> &'static [String] {
+pub(crate) fn known_arguments(tool: &str) -> &'static [String] {
     static KNOWN: LazyLock<BTreeMap<String, Vec<String>>> = LazyLock::new(|| {
         let names = |it: &Tool| -> Vec<String> {
             let offered = it.input_schema.get("properties").and_then(Value::as_object);
@@ -99,5 +99,5 @@ pub(crate) fn known(tool: &str) -> &'static [String] {
 
 /// Whether a tool has the argument `to`.
 pub(crate) fn writes(tool: &str) -> bool {
-    known(tool).iter().any(|it| it == "to")
+    known_arguments(tool).iter().any(|it| it == "to")
 }

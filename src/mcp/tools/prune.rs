@@ -13,7 +13,7 @@ use super::schema::{
     session, text, to, writing,
 };
 use super::shorten::{self, ANSWER, PLAN, WRITTEN};
-use crate::agents::reach::Job;
+use crate::agents::write_back::Operation;
 use crate::answers::{PruneAnswer, PrunedInfo, Status, Who};
 use crate::engine::{self, CompactOptions, Opened, PruneOptions, To};
 use crate::mcp::server_state::{Caller, ServerState};
@@ -60,7 +60,7 @@ pub(crate) fn call(state: &ServerState, caller: &Caller, arguments: &Arguments) 
     ask.prune.exclude_tools = exclude_tools;
     let mut answer = engine::prune(&engine, &opened, &ask)?;
     if answer.status == Status::Planned && ask.to == To::Plan {
-        answer.next = next_call(state, &engine, &opened, NAME, Job::Prune);
+        answer.next = next_call(state, &engine, &opened, NAME, Operation::Prune);
     }
     let mut out = shorten::pick(&answer, &SHOWN)?;
     if answer.next.who == Who::Nobody {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::answer::{Answer, shown, warn, warn_of_ignored};
 use super::arguments::hint_words;
-use super::arguments::{Arguments, of};
+use super::arguments::{Arguments, with_argument_name};
 use super::schema::{self, choice, meta, object, objects, read_only, text, whole};
 use super::shorten::{self, ANSWER};
 use crate::engine::{self, Engine, Recalled};
@@ -124,7 +124,7 @@ fn by_query(state: &ServerState, engine: &Engine, arguments: &Arguments, query: 
         None if offset > 0 => Some(search(&Query { offset: 0, limit: 1, ..query.clone() }, None)?.scope),
         wanted => wanted,
     };
-    let Recalled { found, typed, scope, passed } = search(&query, wanted)?;
+    let Recalled { found, typed, scope, not_searched } = search(&query, wanted)?;
     let hits = found.hits.iter().map(hit).chain(typed.iter().map(hit));
     let hits: Vec<Value> = hits.collect::<Result<_>>()?;
     let mut out = Answer::new();
@@ -152,8 +152,8 @@ fn by_query(state: &ServerState, engine: &Engine, arguments: &Arguments, query: 
             )],
         );
     }
-    if passed > 0 {
-        warn(&mut out, [format!("{passed} older sessions in the archive were not searched")]);
+    if not_searched > 0 {
+        warn(&mut out, [format!("{not_searched} older sessions in the archive were not searched")]);
     }
     warn_of_ignored(&mut out, NAME, arguments);
     out.insert("hits".to_owned(), json!(hits));
@@ -176,7 +176,7 @@ fn page(arguments: &Arguments) -> Result<(u32, u32)> {
 }
 
 fn range(arguments: &Arguments) -> Result<Option<Range>> {
-    let parse = |text: String| Range::parse(&text).map_err(|error| of("range", &error));
+    let parse = |text: String| Range::parse(&text).map_err(|error| with_argument_name("range", &error));
     arguments.text("range")?.map(parse).transpose()
 }
 

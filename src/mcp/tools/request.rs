@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::answer::{Answer, warn};
-use super::arguments::{Arguments, of};
-use crate::agents::{self, reach::Job};
+use super::arguments::{Arguments, with_argument_name};
+use crate::agents::{self, write_back::Operation};
 use crate::answers::{Next, TakesEffect};
 use crate::engine::{self, Amount, Ask, Counting, Engine, Opened, To};
 use crate::llm::run::{Sampling, Watch};
@@ -102,7 +102,13 @@ pub(crate) fn warn_of_format(out: &mut Answer, opened: &Opened) {
 }
 
 /// The next call after a plan: the same one with a `to` that works for this session.
-pub(crate) fn next_call(state: &ServerState, engine: &Engine, opened: &Opened, tool: &str, job: Job) -> Next {
+pub(crate) fn next_call(
+    state: &ServerState,
+    engine: &Engine,
+    opened: &Opened,
+    tool: &str,
+    job: Operation,
+) -> Next {
     if state.remote.is_some() {
         // A remote caller may only plan.
         return Next::default();
@@ -130,15 +136,15 @@ pub(crate) fn ask(state: &ServerState, tool: &str, arguments: &Arguments) -> Res
             "profile: expected the name of a profile, found a file; this server reads no files of yours";
         return Err(Error::new(ErrorKind::Refused, what));
     }
-    let profile = state.config.profile(&name).map_err(|error| of("profile", &error))?;
-    let known = tools::known(tool);
+    let profile = state.config.profile(&name).map_err(|error| with_argument_name("profile", &error))?;
+    let known = tools::known_arguments(tool);
     let (options, prune) = (arguments.options(known)?, arguments.options(known)?);
     Ok(Ask { counting: counting(state, tool, arguments)?, options, prune, ..Ask::new(profile) })
 }
 
 /// How to count tokens, from a tool's arguments and the configuration.
 pub(crate) fn counting(state: &ServerState, tool: &str, arguments: &Arguments) -> Result<Counting> {
-    let mut counting: Counting = arguments.options(tools::known(tool))?;
+    let mut counting: Counting = arguments.options(tools::known_arguments(tool))?;
     counting.tokenizer.get_or_insert(state.config.tokenizer);
     Ok(counting)
 }

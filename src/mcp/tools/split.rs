@@ -44,7 +44,7 @@ pub(crate) fn call(state: &ServerState, caller: &Caller, arguments: &Arguments) 
     let engine = state.engine(caller)?;
     let opened = state.open(&engine, arguments)?;
     let ask = ask(state, NAME, arguments)?;
-    let mut out = shorten::pick(&engine::split(&engine, &opened, &ask)?, &SHOWN)?;
+    let mut out = shorten::pick(&engine::split(&engine, &opened, &ask), &SHOWN)?;
     out.entry(name!(SplitAnswer: reason)).or_insert(json!(""));
     warn(&mut out, doubtful_sizes(&[("keep", ask.options.keep)]));
     warn_of_ignored(&mut out, NAME, arguments);

@@ -16,7 +16,7 @@ use super::schema::{
     required, session, text, writing,
 };
 use super::shorten::{self, ANSWER, PLAN, WRITTEN};
-use crate::agents::reach::Job;
+use crate::agents::write_back::Operation;
 use crate::answers::{CompactAnswer, Next, PrunedInfo, ReplaceInfo, RestoreAnswer, Who};
 use crate::config::Choice;
 use crate::engine::{
@@ -88,13 +88,13 @@ pub(crate) fn call(
     state: &ServerState,
     caller: &Caller,
     arguments: &Arguments,
-    waiting: &CallContext,
+    context: &CallContext,
 ) -> Result<Answer> {
     let goal = goal(state, arguments)?;
     let mut ask = ask(state, NAME, arguments)?;
     ask.options.pin.extend(arguments.text("previous_summary")?);
-    ask.writer.watch = waiting.watch.clone();
-    ask.writer.sampling = waiting.sampling.clone();
+    ask.writer.watch = context.watch.clone();
+    ask.writer.sampling = context.sampling.clone();
     let engine = state.engine(caller)?;
     let second = (arguments.text("handle")?, arguments.text("answer")?);
     if goal == Goal::Undo {
@@ -177,7 +177,7 @@ fn answer(
             answer.next = Next::model(what.to_owned());
         }
         (CompactOutcome::Planned(_), _) if ask.to == To::Plan => {
-            let job = if answer.summary.is_none() { Job::Prune } else { Job::Compact };
+            let job = if answer.summary.is_none() { Operation::Prune } else { Operation::Compact };
             answer.next = next_call(state, engine, opened, NAME, job);
         }
         _ => {}

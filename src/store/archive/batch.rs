@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::store::{Digest, Handle, What};
+use crate::store::{Digest, Handle, ItemKind};
 use sessions::Source;
 
 #[derive(Clone, Copy)]
@@ -24,8 +24,8 @@ impl std::fmt::Debug for Body<'_> {
 /// Something to be archived byte for byte.
 #[derive(Debug, Clone)]
 pub struct Original<'a> {
-    /// [`What::Session`], [`What::Message`] or [`What::Output`].
-    pub what: What,
+    /// [`ItemKind::Session`], [`ItemKind::Message`] or [`ItemKind::Output`].
+    pub kind: ItemKind,
     /// Its bytes. A message may be its record's JSON: searching reads the strings in it.
     pub body: Body<'a>,
     /// Number of the message in the live messages of the session; `None` for the session itself.
@@ -40,12 +40,12 @@ pub struct Original<'a> {
 
 impl<'a> Original<'a> {
     /// An original without a message.
-    pub fn new(what: What, body: Body<'a>, tokens: u64) -> Self {
-        Self { what, body, message: None, call_id: None, tool: None, tokens }
+    pub fn new(kind: ItemKind, body: Body<'a>, tokens: u64) -> Self {
+        Self { kind, body, message: None, call_id: None, tool: None, tokens }
     }
 
     pub fn session(body: Body<'a>, tokens: u64) -> Self {
-        Self::new(What::Session, body, tokens)
+        Self::new(ItemKind::Session, body, tokens)
     }
 }
 
@@ -89,7 +89,7 @@ pub struct Batch<'a> {
     pub session: SessionOrigin,
     /// When, in milliseconds since 1970.
     pub at: i64,
-    /// The session itself and whatever is to be removed from it. At most one is a [`What::Session`].
+    /// The session itself and whatever is to be removed from it. At most one is a [`ItemKind::Session`].
     pub originals: Vec<Original<'a>>,
     /// The compaction that removes them; it protects them from deletion.
     pub compaction: Option<NewCompaction>,
@@ -108,8 +108,7 @@ pub struct Stored {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Removed {
     pub handle: Handle,
-    #[serde(rename = "kind")]
-    pub what: What,
+    pub kind: ItemKind,
     /// Number of its message in the live messages before the compaction.
     pub message: Option<u32>,
     /// The call that an output answers.

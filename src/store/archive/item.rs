@@ -1,6 +1,6 @@
 //! Items, which is everything that has a handle: their owner, and their places in sessions.
 
-use crate::store::database::sql::{Connection, Row, SqlResult, Transaction, odd, params, write};
+use crate::store::database::sql::{Connection, Row, SqlResult, Transaction, params, unexpected, write};
 use serde::{Deserialize, Serialize};
 
 use crate::store::Store;
@@ -15,7 +15,7 @@ const READING: &str = "reading the archive";
 named! {
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
-    pub enum What {
+    pub enum ItemKind {
         /// A whole session as it was.
         Session = "session",
         Message = "message",
@@ -30,8 +30,7 @@ named! {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Entry {
     pub handle: Handle,
-    #[serde(rename = "kind")]
-    pub what: What,
+    pub kind: ItemKind,
     /// Its project; empty when it belongs to the user.
     pub project: String,
     /// The session that it belongs to, if any; the newest of several.
@@ -70,7 +69,7 @@ pub(crate) struct NewItem<'a> {
 }
 
 /// The handle of an identity with its item's id, or else the first handle that is free for it.
-pub(crate) fn chosen(connection: &Connection, identity: &Digest) -> Result<(Handle, Option<i64>)> {
+pub(crate) fn handle_for(connection: &Connection, identity: &Digest) -> Result<(Handle, Option<i64>)> {
     let find = "SELECT id, identity FROM item WHERE handle = ?1";
     for n in 0.. {
         let handle = Handle::nth(identity, n);
@@ -88,7 +87,7 @@ pub(crate) fn chosen(connection: &Connection, identity: &Digest) -> Result<(Hand
 
 /// Inserts an item, or refreshes the one with the same identity. The flag says whether it existed.
 pub(crate) fn put_item(transaction: &Transaction<'_>, new: &NewItem<'_>) -> Result<(i64, Handle, bool)> {
-    let (handle, found) = chosen(transaction, &new.identity)?;
+    let (handle, found) = handle_for(transaction, &new.identity)?;
     if let Some(id) = found {
         let sql = "UPDATE item SET at = CASE WHEN at > ?2 THEN at ELSE ?2 END, tokens = coalesce(?3, tokens),
                content = coalesce(?4, content) WHERE id = ?1";
@@ -119,7 +118,7 @@ pub(crate) fn put_item(transaction: &Transaction<'_>, new: &NewItem<'_>) -> Resu
 /// An item's place in a session.
 pub(crate) struct ItemPlace<'a> {
     pub(crate) session: &'a str,
-    pub(crate) what: What,
+    pub(crate) kind: ItemKind,
     pub(crate) call_id: &'a str,
     pub(crate) tool: Option<&'a str>,
     pub(crate) message: Option<u32>,
@@ -133,7 +132,7 @@ pub(crate) fn put_place(transaction: &Transaction<'_>, item: i64, place: &ItemPl
     transaction.execute(
         STORING,
         sql,
-        params![item, place.session, place.what.name(), place.call_id, place.tool, place.message, place.at],
+        params![item, place.session, place.kind.name(), place.call_id, place.tool, place.message, place.at],
     )?;
     Ok(())
 }
@@ -149,7 +148,7 @@ fn unsigned(it: i64) -> u64 {
 
 /// The item of that handle, if the scope may see it.
 pub(crate) fn item(connection: &Connection, scope: &Scope, handle: &str) -> Result<Item> {
-    let item = owned(connection, handle, &scope.owner)?;
+    let item = owned_item(connection, handle, &scope.owner)?;
     if item.project == scope.project || item.project.is_empty() {
         return Ok(item);
     }
@@ -160,7 +159,7 @@ pub(crate) fn item(connection: &Connection, scope: &Scope, handle: &str) -> Resu
 }
 
 /// The owner's item of that handle. Another owner's is reported as missing, so that handles do not leak.
-fn owned(connection: &Connection, handle: &str, owner: &str) -> Result<Item> {
+fn owned_item(connection: &Connection, handle: &str, owner: &str) -> Result<Item> {
     let handle: Handle = handle.parse()?;
     let own = "SELECT id, project, sort, content FROM item WHERE handle = ?1 AND owner = ?2";
     let other = "SELECT id, project, sort, content FROM item
@@ -185,7 +184,7 @@ fn owned(connection: &Connection, handle: &str, owner: &str) -> Result<Item> {
 impl Store {
     /// Adds handles that an item had on another machine, so that it is found by these too.
     pub fn put_aliases(&self, scope: &Scope, handle: &str, others: &[Handle]) -> Result<()> {
-        self.storing()?;
+        self.check_writable()?;
         let connection = &mut *self.lock();
         let item = item(connection, scope, handle)?;
         let transaction = write(connection, &scope.owner, STORING)?;
@@ -209,7 +208,7 @@ impl Store {
     /// own memories.
     pub fn locate(&self, handle: &str, owner: &str) -> Result<Scope> {
         let connection = &*self.lock();
-        let item = owned(connection, handle, owner)?;
+        let item = owned_item(connection, handle, owner)?;
         Ok(Scope { owner: owner.to_owned(), project: item.project })
     }
 }
@@ -235,8 +234,8 @@ pub(crate) fn entry_of(row: &Row<'_>) -> SqlResult<Entry> {
     let what: String = row.get(1)?;
     let filled = |it: String| Some(it).filter(|it| !it.is_empty());
     Ok(Entry {
-        handle: Handle::parse(&handle).ok_or_else(|| odd(0, &handle))?,
-        what: What::find(&what).ok_or_else(|| odd(1, &what))?,
+        handle: Handle::parse(&handle).ok_or_else(|| unexpected(0, &handle))?,
+        kind: ItemKind::find(&what).ok_or_else(|| unexpected(1, &what))?,
         project: row.get(2)?,
         session: filled(row.get(3)?),
         message: row.get(4)?,

@@ -15,13 +15,13 @@ use crate::store::handle::identity;
 use crate::store::search::index;
 use crate::store::search::words::indexed;
 use crate::store::{
-    Applied, Batch, Compaction, Digest, Entry, Handle, Original, Range, Removed, Scope, SearchExtent, Slice,
-    Stored, What, range, unwrapped,
+    Applied, Batch, Compaction, Digest, Entry, Handle, ItemKind, Original, Range, Removed, Scope,
+    SearchExtent, Slice, Stored, range, unwrapped,
 };
 use history::error::{Error, ErrorKind, Result};
 use history::json::set;
 use history::secrets::Redactor;
-use item::{ENTRY, ItemPlace, NewItem, chosen, entry_of, item, missing, put_item, put_place};
+use item::{ENTRY, ItemPlace, NewItem, entry_of, handle_for, item, missing, put_item, put_place};
 
 const STORING: &str = "archiving originals";
 const READING: &str = "reading the archive";
@@ -62,11 +62,11 @@ fn ready<'a>(
 ) -> Result<Ready<'a>> {
     let content = packer.add(&mut original.body.reader())?;
     let identity = identity("original", scope, &[&content.digest.0]);
-    let words = if original.what == What::Session || is_known(&locked(connection), &identity)? {
+    let words = if original.kind == ItemKind::Session || is_known(&locked(connection), &identity)? {
         Words::None
     } else if let Some(rest) = left.checked_sub(content.size) {
         *left = rest;
-        Words::Now(indexed(&index::readable(&original.body.head()?, original.what)))
+        Words::Now(indexed(&index::readable(&original.body.head()?, original.kind)))
     } else {
         Words::Later
     };
@@ -75,7 +75,7 @@ fn ready<'a>(
 
 /// Whether an item with that identity exists and is indexed.
 fn is_known(connection: &Connection, identity: &Digest) -> Result<bool> {
-    match chosen(connection, identity)? {
+    match handle_for(connection, identity)? {
         (_, Some(id)) => index::is_indexed(connection, id),
         (_, None) => Ok(false),
     }
@@ -85,7 +85,7 @@ impl Store {
     /// Stores everything or nothing, and returns when it is on disk. Storing the same again changes nothing
     /// but times and message numbers.
     pub fn put_all(&self, scope: &Scope, batch: &Batch<'_>) -> Result<Stored> {
-        self.storing()?;
+        self.check_writable()?;
         let redactor = &self.redactor;
         let connection = &self.pool;
         for _ in 0..TRIES {
@@ -281,9 +281,9 @@ fn put_compaction(
 ) -> Result<Option<Handle>> {
     let Some(new) = &batch.compaction else { return Ok(None) };
     let pairs = || batch.originals.iter().zip(handles);
-    let removed = pairs().filter(|(it, _)| it.what != What::Session).map(|(it, handle)| Removed {
+    let removed = pairs().filter(|(it, _)| it.kind != ItemKind::Session).map(|(it, handle)| Removed {
         handle: *handle,
-        what: it.what,
+        kind: it.kind,
         message: it.message,
         call_id: it.call_id.map(Into::into),
         tool: it.tool.map(Into::into),
@@ -293,7 +293,7 @@ fn put_compaction(
     let mut body = json!({
         "session": batch.session, "profile": new.profile, "trigger": new.trigger,
         "tokens_before": new.tokens_before, "tokens_after": new.tokens_after,
-        "original": pairs().find(|(it, _)| it.what == What::Session).map(|it| it.1),
+        "original": pairs().find(|(it, _)| it.kind == ItemKind::Session).map(|it| it.1),
         "removed": removed.collect::<Vec<_>>(), "applied": null,
     });
     if !new.facts.is_empty() {
@@ -321,7 +321,7 @@ fn put_compaction(
         }
         let place = ItemPlace {
             session: &batch.session.id,
-            what: What::Compaction,
+            kind: ItemKind::Compaction,
             call_id: "",
             tool: None,
             message: None,
@@ -353,7 +353,7 @@ fn put_original(
     let (id, handle, _) = put_item(transaction, &item)?;
     let place = ItemPlace {
         session: &batch.session.id,
-        what: original.what,
+        kind: original.kind,
         call_id: original.call_id.unwrap_or(""),
         tool: original.tool,
         message: original.message,
@@ -365,7 +365,7 @@ fn put_original(
         Words::Now(_) => {}
         Words::Later => index::index_later(transaction, id)?,
         // Another process may have deleted the item and its words since `is_known`.
-        Words::None if original.what != What::Session && !index::is_indexed(transaction, id)? => {
+        Words::None if original.kind != ItemKind::Session && !index::is_indexed(transaction, id)? => {
             index::index_later(transaction, id)?;
         }
         Words::None => {}
@@ -439,7 +439,7 @@ mod tests {
                 .unwrap();
             transaction.commit().unwrap();
         }
-        let original = Original::new(What::Output, Body::Bytes(b"late"), 1);
+        let original = Original::new(ItemKind::Output, Body::Bytes(b"late"), 1);
         let batch = Batch { originals: vec![original], ..Batch::default() };
         let stored = store.put_all(&scope, &batch).unwrap();
         assert_ne!(stored.handles[0], first);

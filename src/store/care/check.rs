@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{ids, sum, sum_of_packs};
-use crate::store::content::chunks::{LARGEST_CHUNK, consists_of, open, sound};
+use crate::store::content::chunks::{LARGEST_CHUNK, intact_chunks, is_intact, open};
 use crate::store::content::{Packer, put_content, put_packs};
 use crate::store::database::schema;
 use crate::store::database::sql::{Connection, locked, params, write};
@@ -109,10 +109,10 @@ impl Store {
         };
         // Shared chunks are read only once. An original with a chunk that fails is read by itself, to report
         // what is wrong.
-        let sound = sound(store)?;
+        let intact = intact_chunks(store)?;
         for (handle, content) in contents {
             let whole = handle.parse::<Handle>().and_then(|handle| {
-                if consists_of(&locked(store), handle, content, &sound) {
+                if is_intact(&locked(store), handle, content, &intact) {
                     return Ok(());
                 }
                 let mut reader = open(store, handle, content)?;

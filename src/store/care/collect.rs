@@ -146,7 +146,7 @@ fn delete_down_to(
 
 /// Deletes an original and counts it. Returns the bytes this frees.
 fn collect_original(transaction: &Transaction<'_>, id: i64, out: &mut Collected) -> Result<u64> {
-    out.sessions.extend(gone(transaction, id)?);
+    out.sessions.extend(original_session(transaction, id)?);
     let freed = delete_original(transaction, id)?;
     out.bytes += freed;
     out.originals += 1;
@@ -154,7 +154,7 @@ fn collect_original(transaction: &Transaction<'_>, id: i64, out: &mut Collected)
 }
 
 /// What to report of an original, if it is a session.
-fn gone(connection: &Connection, id: i64) -> Result<Option<Gone>> {
+fn original_session(connection: &Connection, id: i64) -> Result<Option<Gone>> {
     let row = |row: &Row<'_>| {
         let bytes: i64 = row.get(3)?;
         Ok(Gone {

@@ -110,10 +110,10 @@ fn parts(connection: &Connection, handle: Handle, content: i64) -> Result<(Vec<C
 }
 
 /// Ids of the chunks that match their digests; each pack is unpacked once.
-pub(crate) fn sound(store: &Pool) -> Result<HashSet<i64>> {
+pub(crate) fn intact_chunks(store: &Pool) -> Result<HashSet<i64>> {
     let packs: Vec<i64> =
         locked(store).query_map(READING, "SELECT id FROM pack ORDER BY id", params![], |row| row.get(0))?;
-    let mut sound = HashSet::new();
+    let mut intact = HashSet::new();
     for pack in packs {
         // Locked for one pack at a time, so that others can work in between.
         let connection = locked(store);
@@ -125,22 +125,22 @@ pub(crate) fn sound(store: &Pool) -> Result<HashSet<i64>> {
         let mut unpacked = Packs::default();
         for (chunk, digest, place) in chunks {
             if unpacked.chunk(&connection, place, &digest)?.is_some() {
-                sound.insert(chunk);
+                intact.insert(chunk);
             }
         }
     }
-    Ok(sound)
+    Ok(intact)
 }
 
-/// Whether a content's list of chunks is complete and all of them are in `sound`.
-pub(crate) fn consists_of(
+/// Whether a content's list of chunks is complete and all of them are in `intact`.
+pub(crate) fn is_intact(
     connection: &Connection,
     handle: Handle,
     content: i64,
-    sound: &HashSet<i64>,
+    intact: &HashSet<i64>,
 ) -> bool {
     parts(connection, handle, content)
-        .is_ok_and(|(parts, _)| parts.iter().all(|it| sound.contains(&it.chunk)))
+        .is_ok_and(|(parts, _)| parts.iter().all(|it| intact.contains(&it.chunk)))
 }
 
 fn place(connection: &Connection, part: &ContentPart) -> Result<Option<ChunkPlace>> {
@@ -163,7 +163,7 @@ pub(crate) struct Reader<'a> {
     /// Leading bytes of the next part that were read already, as part of an older chunk.
     skip: usize,
     /// The list of parts was read again, and no part has been read since.
-    again: bool,
+    list_reread: bool,
     hasher: Sha256,
     expected: Digest,
     ended: bool,
@@ -191,12 +191,12 @@ impl Reader<'_> {
             return if self.ended { Ok(()) } else { Err(corrupted(self.handle, "them corrupted")) };
         };
         let Some(place) = place(&connection, &part)? else {
-            if self.again {
+            if self.list_reread {
                 return Err(self.damaged(&part, "missing"));
             }
             // Another process has chunked the content again since this read began: continue with the new
             // list.
-            self.again = true;
+            self.list_reread = true;
             let mut skip = self.at;
             let (parts, _) = parts(&connection, self.handle, self.content)?;
             let was_read = |it: &&ContentPart| match skip.checked_sub(it.size.into()) {
@@ -216,7 +216,7 @@ impl Reader<'_> {
             return Err(self.damaged(&part, "corrupted"));
         };
         let bytes = bytes.get(self.skip..).unwrap_or_default().to_vec();
-        (self.skip, self.again) = (0, false);
+        (self.skip, self.list_reread) = (0, false);
         self.hasher.update(&bytes);
         self.at += bytes.len() as u64;
         self.now = std::io::Cursor::new(bytes);
@@ -250,7 +250,7 @@ pub(crate) fn open<'a>(connection: &'a Pool, handle: Handle, content: i64) -> Re
         now: std::io::Cursor::new(Vec::new()),
         at: 0,
         skip: 0,
-        again: false,
+        list_reread: false,
         hasher: Sha256::new(),
         expected,
         ended: false,

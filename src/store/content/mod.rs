@@ -29,7 +29,7 @@ const CHUNK: usize = 32 << 10;
 
 /// Maximum compressed bytes that wait in memory. More are written before the transaction that stores their
 /// content; a process that ends in between leaves chunks without a content, which `collect` deletes.
-const WAITING: usize = 8 << 20;
+const MAX_PENDING_BYTES: usize = 8 << 20;
 
 /// zstd's default level, a good compromise for text.
 const LEVEL: i32 = 3;
@@ -96,9 +96,9 @@ pub(crate) struct Packer<'a> {
     /// Chunks that are intact in the archive, or in a pack of this transaction.
     known: HashSet<Digest>,
     unpacked: Packs,
-    open: Vec<u8>,
+    buffer: Vec<u8>,
     chunks: Vec<NewChunk>,
-    waiting: Vec<Pack>,
+    pending: Vec<Pack>,
 }
 
 impl<'a> Packer<'a> {
@@ -108,9 +108,9 @@ impl<'a> Packer<'a> {
             owner,
             known: HashSet::new(),
             unpacked: Packs::default(),
-            open: Vec::new(),
+            buffer: Vec::new(),
             chunks: Vec::new(),
-            waiting: Vec::new(),
+            pending: Vec::new(),
         }
     }
 
@@ -127,9 +127,9 @@ impl<'a> Packer<'a> {
             if !self.known.insert(digest) || self.is_archived(&digest, &bytes)? {
                 continue;
             }
-            self.chunks.push(NewChunk { digest, start: self.open.len(), size: bytes.len() });
-            self.open.extend_from_slice(&bytes);
-            if self.open.len() >= PACK {
+            self.chunks.push(NewChunk { digest, start: self.buffer.len(), size: bytes.len() });
+            self.buffer.extend_from_slice(&bytes);
+            if self.buffer.len() >= PACK {
                 self.close_pack()?;
             }
         }
@@ -152,26 +152,26 @@ impl<'a> Packer<'a> {
         if self.chunks.is_empty() {
             return Ok(());
         }
-        let packed = compress(&self.open)?;
+        let packed = compress(&self.buffer)?;
         let scope = Scope { owner: self.owner.to_owned(), project: String::new() };
         let sha = identity("pack", &scope, &[&packed]);
-        let packed = Packed::new(&locked(self.connection), self.owner, sha, self.open.len(), packed)?;
+        let packed = Packed::new(&locked(self.connection), self.owner, sha, self.buffer.len(), packed)?;
         let chunks = std::mem::take(&mut self.chunks);
-        self.waiting.push(Pack { packed, chunks });
-        self.open.clear();
-        if self.waiting.iter().map(|it| it.packed.waiting()).sum::<usize>() >= WAITING {
+        self.pending.push(Pack { packed, chunks });
+        self.buffer.clear();
+        if self.pending.iter().map(|it| it.packed.pending_bytes()).sum::<usize>() >= MAX_PENDING_BYTES {
             let mut connection = locked(self.connection);
             let transaction = write(&mut connection, self.owner, STORING)?;
-            put_packs(&transaction, self.owner, &self.waiting)?;
+            put_packs(&transaction, self.owner, &self.pending)?;
             transaction.commit()?;
-            self.waiting.clear();
+            self.pending.clear();
         }
         Ok(())
     }
 
     /// The packs that are not written yet.
     pub(crate) fn finish(self) -> Vec<Pack> {
-        self.waiting
+        self.pending
     }
 }
 

@@ -13,7 +13,7 @@ pub(crate) struct Packed {
 }
 
 enum PackPlace {
-    Here(Vec<u8>),
+    Inline(Vec<u8>),
     /// An object's name and size in bytes.
     #[cfg(feature = "team")]
     Object(String, usize),
@@ -31,7 +31,7 @@ impl Packed {
         let place = match connection {
             Connection::Sqlite(_) => {
                 let _ = owner;
-                PackPlace::Here(packed)
+                PackPlace::Inline(packed)
             }
             #[cfg(feature = "team")]
             Connection::Postgres(session) => {
@@ -43,9 +43,9 @@ impl Packed {
     }
 
     /// Bytes of memory that it takes until it is stored.
-    pub(crate) fn waiting(&self) -> usize {
+    pub(crate) fn pending_bytes(&self) -> usize {
         match &self.place {
-            PackPlace::Here(packed) => packed.len(),
+            PackPlace::Inline(packed) => packed.len(),
             #[cfg(feature = "team")]
             PackPlace::Object(..) => 0,
         }
@@ -57,7 +57,7 @@ pub(crate) fn put(transaction: &Transaction<'_>, pack: &Packed) -> Result<i64> {
     let size = pack.size as i64;
     let doing = "archiving originals";
     match &pack.place {
-        PackPlace::Here(packed) => transaction.query_row(
+        PackPlace::Inline(packed) => transaction.query_row(
             doing,
             "INSERT INTO pack (sha, size, packed) VALUES (?1, ?2, ?3)
              ON CONFLICT (sha) DO UPDATE SET size = excluded.size, packed = excluded.packed RETURNING id",

@@ -19,10 +19,10 @@ use crate::store::Digest;
 use history::error::{Error, ErrorKind, Result};
 
 /// Timeout of a request, and how long a failed one is retried.
-const PATIENCE: Duration = Duration::from_secs(20);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Milliseconds. A younger object without a row may belong to a transaction under way.
-const YOUNG: i64 = 24 * 60 * 60 * 1_000;
+const MIN_ORPHAN_AGE_MS: i64 = 24 * 60 * 60 * 1_000;
 
 pub(crate) struct Blobs {
     store: Arc<dyn ObjectStore>,
@@ -52,9 +52,11 @@ impl Blobs {
             Arc::new(files.with_fsync(true))
         } else if let Some(bucket) = url.strip_prefix("s3://") {
             crate::llm::http::use_ring();
-            let retry = RetryConfig { max_retries: 5, retry_timeout: PATIENCE, ..RetryConfig::default() };
-            let client =
-                ClientOptions::new().with_timeout(PATIENCE).with_connect_timeout(Duration::from_secs(5));
+            let retry =
+                RetryConfig { max_retries: 5, retry_timeout: REQUEST_TIMEOUT, ..RetryConfig::default() };
+            let client = ClientOptions::new()
+                .with_timeout(REQUEST_TIMEOUT)
+                .with_connect_timeout(Duration::from_secs(5));
             let mut builder = AmazonS3Builder::new().with_client_options(client);
             for (name, value) in variables {
                 let known =
@@ -77,7 +79,7 @@ impl Blobs {
     }
 
     fn wait<T>(&self, job: impl Future<Output = object_store::Result<T>>) -> object_store::Result<T> {
-        aside(|| self.runtime.block_on(job))
+        outside_runtime(|| self.runtime.block_on(job))
     }
 
     /// Uploads a pack; returns the name of its object.
@@ -107,12 +109,13 @@ impl Blobs {
         }
     }
 
-    /// Deletes objects that are neither in `named` nor younger than [`YOUNG`]. `at`: milliseconds since 1970.
+    /// Deletes objects that are neither in `named` nor younger than [`MIN_ORPHAN_AGE_MS`]. `at`: milliseconds since 1970.
     pub(crate) fn sweep(&self, named: &HashSet<String>, at: i64) -> Result<()> {
         let doing = "deleting old data";
         let prefix = Path::from("packs");
         let found: Vec<_> = self.wait(self.store.list(Some(&prefix)).try_collect()).map_err(failed(doing))?;
-        let is_old = |it: &&object_store::ObjectMeta| it.last_modified.timestamp_millis() < at - YOUNG;
+        let is_old =
+            |it: &&object_store::ObjectMeta| it.last_modified.timestamp_millis() < at - MIN_ORPHAN_AGE_MS;
         for it in found.iter().filter(|it| !named.contains(it.location.as_ref())).filter(is_old) {
             match self.wait(self.store.delete(&it.location)) {
                 Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
@@ -124,7 +127,7 @@ impl Blobs {
 }
 
 /// Runs a job that blocks; within a multi-threaded Tokio runtime, without blocking the runtime's other tasks.
-pub(crate) fn aside<T>(job: impl FnOnce() -> T) -> T {
+pub(crate) fn outside_runtime<T>(job: impl FnOnce() -> T) -> T {
     use tokio::runtime::{Handle, RuntimeFlavor};
     match Handle::try_current() {
         Ok(it) if it.runtime_flavor() == RuntimeFlavor::MultiThread => tokio::task::block_in_place(job),

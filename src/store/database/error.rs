@@ -17,7 +17,7 @@ pub(crate) enum SqlError {
 
 pub(crate) type SqlResult<T> = Result<T, SqlError>;
 
-pub(crate) fn odd(column: usize, found: &str) -> SqlError {
+pub(crate) fn unexpected(column: usize, found: &str) -> SqlError {
     SqlError::Odd(format!("column {column}: found {found}"))
 }
 

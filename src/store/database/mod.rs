@@ -19,7 +19,7 @@ use sql::{Connection, Pool, locked};
 
 /// How long a preview or an audit entry waits for a store that another process holds: the operation is of use
 /// without it.
-const PREVIEW_PATIENCE: Duration = Duration::from_millis(300);
+const SHORT_LOCK_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// Where originals and memories are kept. All methods may be called from several threads, and several
 /// processes may share one store; waiting for another process is bounded (30 s, then [`ErrorKind::Locked`]).
@@ -85,7 +85,7 @@ impl Store {
         })
     }
 
-    pub(in crate::store) fn storing(&self) -> Result<()> {
+    pub(in crate::store) fn check_writable(&self) -> Result<()> {
         match &self.refusal {
             None => Ok(()),
             Some(it) => Err(Error::new(it.kind, it.why.clone())),
@@ -93,12 +93,15 @@ impl Store {
     }
 
     /// Runs `does`, or fails soon if another process holds the store: for what may go unstored.
-    pub(in crate::store) fn if_free<T>(&self, does: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
-        self.storing()?;
+    pub(in crate::store) fn with_short_wait<T>(
+        &self,
+        does: impl FnOnce(&mut Connection) -> Result<T>,
+    ) -> Result<T> {
+        self.check_writable()?;
         let mut connection = self.lock();
-        connection.wait_at_most(PREVIEW_PATIENCE)?;
+        connection.wait_at_most(SHORT_LOCK_TIMEOUT)?;
         let done = does(&mut connection);
-        connection.wait_at_most(schema::PATIENCE)?;
+        connection.wait_at_most(schema::LOCK_TIMEOUT)?;
         done
     }
 

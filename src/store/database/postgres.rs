@@ -15,9 +15,9 @@ use twox_hash::XxHash3_64;
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_normalization::char::is_combining_mark;
 
-use super::blobs::{Blobs, aside};
-use super::error::{SqlError, SqlResult, odd};
-use super::schema::PATIENCE;
+use super::blobs::{Blobs, outside_runtime};
+use super::error::{SqlError, SqlResult, unexpected};
+use super::schema::LOCK_TIMEOUT;
 use history::error::{Error, ErrorKind, Result};
 
 /// Maximum connections of one server to its database.
@@ -102,7 +102,7 @@ impl PgServer {
             "SET search_path TO epitome; SET statement_timeout TO '120s';
              SET idle_in_transaction_session_timeout TO '60s'; SET client_min_messages TO warning",
         )?;
-        client.batch_execute(&format!("SET lock_timeout TO {}", PATIENCE.as_millis()))?;
+        client.batch_execute(&format!("SET lock_timeout TO {}", LOCK_TIMEOUT.as_millis()))?;
         Ok(Open { client, statements: HashMap::new(), in_transaction: false })
     }
 }
@@ -115,7 +115,7 @@ impl PgSession {
     /// Runs `job` on the connection, which is opened first if need be. With `again`, a job that lost its
     /// connection outside of a transaction is repeated once, on a new one.
     fn on<T>(&self, again: bool, job: impl Fn(&mut Open) -> Result<T, postgres::Error>) -> SqlResult<T> {
-        aside(|| {
+        outside_runtime(|| {
             let mut open = self.open.borrow_mut();
             let mut is_new = false;
             loop {
@@ -179,7 +179,7 @@ impl PgSession {
             (Ok(()), Some(open)) => open.in_transaction = true,
             // A lock timeout leaves the failed transaction open.
             (Err(_), Some(open)) => {
-                let _ = aside(|| open.client.batch_execute("ROLLBACK"));
+                let _ = outside_runtime(|| open.client.batch_execute("ROLLBACK"));
             }
             (_, None) => {}
         }
@@ -314,7 +314,7 @@ impl ToSql for Value<'_> {
 
 /// A column's value in SQLite's types.
 pub(crate) fn value(row: &Row, column: usize) -> SqlResult<ValueRef<'_>> {
-    let of = row.columns().get(column).ok_or_else(|| odd(column, "nothing"))?.type_();
+    let of = row.columns().get(column).ok_or_else(|| unexpected(column, "nothing"))?.type_();
     let found = match *of {
         Type::INT8 => row.try_get(column).map(|it: Option<i64>| it.map(ValueRef::Integer)),
         Type::INT4 => row.try_get(column).map(|it: Option<i32>| it.map(|it| ValueRef::Integer(it.into()))),

@@ -14,7 +14,7 @@ pub(crate) const FILE: &str = "epitome.db";
 const APPLICATION: i32 = 0x6570_746d;
 
 /// How long one process waits for another's lock.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Migrations, oldest first. A database's version is how many were applied to it. One is never changed once
 /// released, only followed by another.
@@ -82,7 +82,7 @@ fn prepare(directory: &Path, file: &Path) -> std::io::Result<()> {
 
 fn set_up(connection: &mut Connection) -> Result<()> {
     let doing = "opening the store";
-    wait_at_most(connection, PATIENCE)?;
+    wait_at_most(connection, LOCK_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(64);
     // Before anything is changed: is the database ours, and of a known version?
     let (version, application) = state(connection)?;
@@ -258,8 +258,7 @@ mod tests {
         drop(connection);
         let error = open(Some(&place)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Store);
-        let expected =
-            format!("database of a newer version {}; this is {VERSION}; upgrade epitome", VERSION + 7);
+        let expected = format!("version {VERSION} or older, found version {}; upgrade", VERSION + 7);
         assert!(error.to_string().contains(&expected), "{error}");
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 pub(crate) use rusqlite::params;
 use rusqlite::types::{FromSql, ToSql};
 
-pub(crate) use super::error::{SqlError, SqlResult, odd};
+pub(crate) use super::error::{SqlError, SqlResult, unexpected};
 #[cfg(feature = "team")]
 use super::postgres;
 use super::schema;
@@ -45,7 +45,7 @@ impl Row<'_> {
             #[cfg(feature = "team")]
             Self::Postgres(row) => postgres::value(row, column)?,
         };
-        T::column_result(value).map_err(|_| odd(column, "a value of another type"))
+        T::column_result(value).map_err(|_| unexpected(column, "a value of another type"))
     }
 }
 

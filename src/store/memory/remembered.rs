@@ -3,12 +3,12 @@
 use super::duplicates;
 use crate::store::Store;
 use crate::store::archive::item::{Item, ItemPlace, NewItem, delete_item, item, put_item, put_place};
-use crate::store::database::sql::{Connection, Row, SqlResult, Transaction, odd, params, write};
+use crate::store::database::sql::{Connection, Row, SqlResult, Transaction, params, unexpected, write};
 use crate::store::handle::identity;
 use crate::store::search::index;
 use crate::store::search::words::indexed;
 use crate::store::{
-    Handle, Imported, Memory, MemoryFilter, MemoryKind, MemoryScope, NewMemory, Scope, Tidied, What,
+    Handle, Imported, ItemKind, Memory, MemoryFilter, MemoryKind, MemoryScope, NewMemory, Scope, Tidied,
 };
 use history::error::{Error, ErrorKind, Result};
 use history::secrets::Redactor;
@@ -27,7 +27,7 @@ fn scoped(scope: &Scope, of: MemoryScope) -> Scope {
 impl Store {
     /// Stores a memory. Storing the same content again refreshes the one there is.
     pub fn remember(&self, scope: &Scope, note: &NewMemory, at: i64) -> Result<Memory> {
-        self.storing()?;
+        self.check_writable()?;
         let redactor = &self.redactor;
         let connection = &mut *self.lock();
         let transaction = write(connection, &scope.owner, WRITING)?;
@@ -184,7 +184,7 @@ fn put(
     put_place(
         transaction,
         id,
-        &ItemPlace { session, what: What::Memory, call_id: "", tool: None, message: None, at },
+        &ItemPlace { session, kind: ItemKind::Memory, call_id: "", tool: None, message: None, at },
     )?;
     if !index::is_indexed(transaction, id)? {
         index::index(transaction, id, &indexed(&content))?;
@@ -197,11 +197,11 @@ const COLUMNS: &str = "i.handle, m.kind, m.content, m.created, m.pinned, m.tags,
 
 fn memory_of(row: &Row<'_>) -> SqlResult<Memory> {
     let (handle, kind): (String, String) = (row.get(0)?, row.get(1)?);
-    let odd = |column: usize, error: Error| odd(column, error.detail());
+    let unexpected = |column: usize, error: Error| unexpected(column, error.detail());
     let scope = if row.get::<String>(7)?.is_empty() { MemoryScope::User } else { MemoryScope::Project };
     Ok(Memory {
-        id: handle.parse().map_err(|error| odd(0, error))?,
-        kind: MemoryKind::named(&kind).map_err(|error| odd(1, error))?,
+        id: handle.parse().map_err(|error| unexpected(0, error))?,
+        kind: MemoryKind::named(&kind).map_err(|error| unexpected(1, error))?,
         content: row.get(2)?,
         created: row.get(3)?,
         pinned: row.get(4)?,

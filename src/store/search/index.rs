@@ -6,7 +6,7 @@ use rusqlite::ToSql;
 use serde_json::Value;
 
 use super::words::{Terms, Words};
-use crate::store::What;
+use crate::store::ItemKind;
 #[cfg(feature = "team")]
 use crate::store::database::postgres;
 use crate::store::database::sql::{Connection, Transaction, params};
@@ -163,8 +163,8 @@ pub(crate) fn is_indexed(connection: &Connection, item: i64) -> Result<bool> {
 }
 
 /// The readable text of a content: the strings of a message that is JSON, else all of it.
-pub(crate) fn readable(head: &[u8], what: What) -> Cow<'_, str> {
-    if what == What::Message && head.trim_ascii_start().starts_with(b"{") {
+pub(crate) fn readable(head: &[u8], kind: ItemKind) -> Cow<'_, str> {
+    if kind == ItemKind::Message && head.trim_ascii_start().starts_with(b"{") {
         let mended = history::json::mend(head);
         // serde_json refuses nesting deeper than 128, so that the recursion is bounded.
         if let Ok(value) = serde_json::from_str::<Value>(&mended) {

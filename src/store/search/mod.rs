@@ -13,23 +13,23 @@ use crate::store::archive::item::{ENTRY, entry_of};
 use crate::store::content::chunks;
 use crate::store::database::sql::{Connection, Pool, Row, locked, params, write};
 use crate::store::memory::remembered;
-use crate::store::{Entry, Scope, Snippet, What, archive};
+use crate::store::{Entry, ItemKind, Scope, Snippet, archive};
 use history::error::{Error, Result};
 use history::named;
 use index::{index, is_indexed, readable};
 use words::{Terms, Words, indexed};
 
 /// Maximum results of one search.
-const MAX_HITS: u32 = 100;
+pub const MAX_HITS: u32 = 100;
 
 /// Maximum matches that are considered, the newest. Words that occur in more texts than this rank them no
 /// better than age does.
-const RANKED: u32 = 5_000;
+const MAX_MATCHES: u32 = 5_000;
 
 /// Bytes of the newest matches that are read to rank them by their text; older ones follow by age. FTS5's own
 /// `bm25` looks through every match of every phrase in the whole index: a tenth of a second and more for
 /// 100,000.
-const WEIGHED: usize = 1 << 20;
+const SCORED_BYTES: usize = 1 << 20;
 
 const DOING: &str = "searching";
 
@@ -80,8 +80,8 @@ pub struct Query {
     pub text: String,
     pub extent: SearchExtent,
     /// Only these; empty means all.
-    pub only: Vec<What>,
-    /// Maximum number of results; 100 at most.
+    pub only: Vec<ItemKind>,
+    /// Maximum number of results; [`MAX_HITS`] at most.
     pub limit: u32,
     /// Results to skip.
     pub offset: u32,
@@ -121,7 +121,7 @@ fn catch_up(store: &Pool, owner: &str) -> Result<()> {
         }
         let mut words = Vec::new();
         for (item, content, what) in some {
-            let what = if what == What::Message.name() { What::Message } else { What::Output };
+            let what = if what == ItemKind::Message.name() { ItemKind::Message } else { ItemKind::Output };
             let head = chunks::head(&locked(store), content)?;
             words.push((item, indexed(&readable(&head, what))));
         }
@@ -142,7 +142,7 @@ fn catch_up(store: &Pool, owner: &str) -> Result<()> {
 struct Match {
     id: i64,
     content: Option<i64>,
-    what: What,
+    kind: ItemKind,
     score: f64,
 }
 
@@ -152,17 +152,17 @@ impl Store {
         let store = &self.pool;
         let words = Words::parse(&query.text)?;
         catch_up(store, &scope.owner)?;
-        let mut found = matching(&locked(store), scope, query, &words, Terms::All)?;
+        let mut found = find_matches(&locked(store), scope, query, &words, Terms::All)?;
         let partial = found.is_empty() && words.count() > 1;
         if partial {
-            found = matching(&locked(store), scope, query, &words, Terms::Any)?;
+            found = find_matches(&locked(store), scope, query, &words, Terms::Any)?;
         }
-        weigh(&locked(store), &words, &mut found)?;
+        score_matches(&locked(store), &words, &mut found)?;
         let (from, limit) = (query.offset as usize, query.limit.clamp(1, MAX_HITS) as usize);
         let more = found.len() > from + limit;
         let mut hits = Vec::new();
         for found in found.into_iter().skip(from).take(limit) {
-            hits.extend(dressed(store, scope, query, &words, found)?);
+            hits.extend(to_hit(store, scope, query, &words, found)?);
         }
         Ok(Found {
             partial: partial && !hits.is_empty(),
@@ -173,8 +173,8 @@ impl Store {
 }
 
 /// Scores the newest matches (BM25 with FTS5's k1 = 1.2 and b = 0.75) and puts the best first.
-fn weigh(connection: &Connection, words: &Words, found: &mut [Match]) -> Result<()> {
-    let mut left = WEIGHED / words.count().max(1);
+fn score_matches(connection: &Connection, words: &Words, found: &mut [Match]) -> Result<()> {
+    let mut left = SCORED_BYTES / words.count().max(1);
     let mut counted: Vec<(Vec<u32>, f64)> = Vec::new();
     for it in found.iter() {
         let text = text_of(connection, it)?;
@@ -205,13 +205,13 @@ fn weigh(connection: &Connection, words: &Words, found: &mut [Match]) -> Result<
 
 /// The searched text of an item.
 fn text_of(connection: &Connection, found: &Match) -> Result<String> {
-    match (found.what, found.content) {
-        (What::Compaction, _) => archive::summary(connection, found.id),
-        (What::Memory, _) => remembered::content(connection, found.id),
-        (What::Session | What::Message | What::Output, Some(content)) => {
-            Ok(readable(&chunks::head(connection, content)?, found.what).into_owned())
+    match (found.kind, found.content) {
+        (ItemKind::Compaction, _) => archive::summary(connection, found.id),
+        (ItemKind::Memory, _) => remembered::content(connection, found.id),
+        (ItemKind::Session | ItemKind::Message | ItemKind::Output, Some(content)) => {
+            Ok(readable(&chunks::head(connection, content)?, found.kind).into_owned())
         }
-        (What::Session | What::Message | What::Output, None) => Ok(String::new()),
+        (ItemKind::Session | ItemKind::Message | ItemKind::Output, None) => Ok(String::new()),
     }
 }
 
@@ -228,7 +228,7 @@ fn limits(query: &Query) -> (Option<&str>, Option<String>) {
 const IS_WANTED_PLACE: &str = "(CAST(?3 AS TEXT) IS NULL OR p.session = ?3)
      AND (CAST(?4 AS TEXT) IS NULL OR ?4 LIKE '%\"' || p.what || '\"%')";
 
-fn matching(
+fn find_matches(
     connection: &Connection,
     scope: &Scope,
     query: &Query,
@@ -252,18 +252,18 @@ fn matching(
     };
     let found = |row: &Row<'_>| {
         let sort: String = row.get(2)?;
-        let what = match sort.as_str() {
-            "compaction" => What::Compaction,
-            "memory" => What::Memory,
+        let kind = match sort.as_str() {
+            "compaction" => ItemKind::Compaction,
+            "memory" => ItemKind::Memory,
             // Also for a message: it is scored by its raw bytes, not only by the strings of its JSON.
-            _ => What::Output,
+            _ => ItemKind::Output,
         };
-        Ok(Match { id: row.get(0)?, content: row.get(1)?, what, score: 0.0 })
+        Ok(Match { id: row.get(0)?, content: row.get(1)?, kind, score: 0.0 })
     };
     let found_by = index::items(connection, words, wanted, 8);
     let (tables, condition, id) = (&found_by.from, &found_by.condition, found_by.id);
     let params =
-        [params![scope.owner, project, session, only, RANKED, from, to], &found_by.params()].concat();
+        [params![scope.owner, project, session, only, MAX_MATCHES, from, to], &found_by.params()].concat();
     connection.query_map(
         DOING,
         &format!(
@@ -280,7 +280,7 @@ fn matching(
 }
 
 /// A match with its entry and snippet; `None` if another process has just deleted it.
-fn dressed(store: &Pool, scope: &Scope, query: &Query, words: &Words, found: Match) -> Result<Option<Hit>> {
+fn to_hit(store: &Pool, scope: &Scope, query: &Query, words: &Words, found: Match) -> Result<Option<Hit>> {
     let connection = locked(store);
     let (session, only) = limits(query);
     let entry: Option<crate::store::Entry> = connection.query_optional(
@@ -293,7 +293,7 @@ fn dressed(store: &Pool, scope: &Scope, query: &Query, words: &Words, found: Mat
         entry_of,
     )?;
     let Some(entry) = entry else { return Ok(None) };
-    let found = Match { what: entry.what, ..found };
+    let found = Match { kind: entry.kind, ..found };
     let snippet = words.snippet(&text_of(&connection, &found)?);
     Ok(Some(Hit { snippet, score: found.score, entry, range: None }))
 }

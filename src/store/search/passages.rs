@@ -10,7 +10,7 @@ use super::words::{Terms, Words, indexed};
 use crate::store::Store;
 use crate::store::archive::item::{ENTRY, entry_of, item};
 use crate::store::database::sql::{Row, Transaction, locked, params, write};
-use crate::store::{Entry, Scope, SearchExtent, What};
+use crate::store::{Entry, ItemKind, Scope, SearchExtent};
 use history::error::Result;
 use history::named;
 use history::secrets::Redactor;
@@ -156,7 +156,7 @@ impl Store {
             let message: u32 = row.get(10)?;
             let at = row.get(11)?;
             let entry =
-                Entry { what: What::Message, message: Some(message), tokens: None, at, ..entry_of(row)? };
+                Entry { kind: ItemKind::Message, message: Some(message), tokens: None, at, ..entry_of(row)? };
             Ok(FoundPassage { entry, text: row.get(12)? })
         };
         let sql = format!(
@@ -171,7 +171,7 @@ impl Store {
     /// Indexes the passages of an archived session, without secrets and private text. An empty list marks the
     /// session as indexed.
     pub fn put_passages(&self, scope: &Scope, handle: &str, agent: &str, passages: &[Passage]) -> Result<()> {
-        self.storing()?;
+        self.check_writable()?;
         let redactor = &self.redactor;
         let connection = &self.pool;
         // Looking for secrets takes longest, so it comes before the lock.

@@ -252,9 +252,9 @@ fn check(row: &Row, chain: &Chain) {
         assert!(found <= most, "{what} at {} %: {found}", chain.percent);
     }
     for (what, told, most) in [
-        ("open steps", row.told(|it| it.open), 0.05),
-        ("outcomes", row.told(|it| it.outcomes), 0.005),
-        ("rules", row.told(|it| it.rules), 0.05),
+        ("open steps", row.statements(|it| it.open), 0.05),
+        ("outcomes", row.statements(|it| it.outcomes), 0.005),
+        ("rules", row.statements(|it| it.rules), 0.05),
     ] {
         eprintln!("{what}: {} of {} right", told.right, told.told);
         assert!(

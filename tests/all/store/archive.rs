@@ -6,8 +6,8 @@ use epitome::history::error::ErrorKind;
 use epitome::history::secrets::Redactor;
 use epitome::sessions::{MemorySource as Bytes, Source};
 use epitome::store::{
-    Applied, AppliedMode, Batch, Body, Digest, FactTally, Handle, NewCompaction, Original, Range, Scope,
-    SessionOrigin, Store, StoreAt, What,
+    Applied, AppliedMode, Batch, Body, Digest, FactTally, Handle, ItemKind, NewCompaction, Original, Range,
+    Scope, SessionOrigin, Store, StoreAt,
 };
 
 fn scope(owner: &str, project: &str) -> Scope {
@@ -28,7 +28,7 @@ fn session(id: &str) -> SessionOrigin {
 
 fn output<'a>(bytes: &'a [u8], call: &'a str, message: u32) -> Original<'a> {
     Original {
-        what: What::Output,
+        kind: ItemKind::Output,
         body: Body::Bytes(bytes),
         message: Some(message),
         call_id: Some(call),
@@ -58,7 +58,10 @@ pub(super) fn gives_back_what_it_was_given() {
         assert_eq!(*handle, Handle::of(&me(), digest));
         assert!(store.restore(&me(), handle.as_str()).unwrap() == *content);
         let entry = store.entry(&me(), &handle.to_string().to_uppercase()).unwrap();
-        assert_eq!((entry.bytes, entry.what, entry.message), (content.len() as u64, What::Output, Some(3)));
+        assert_eq!(
+            (entry.bytes, entry.kind, entry.message),
+            (content.len() as u64, ItemKind::Output, Some(3))
+        );
     }
     assert_eq!(store.check().unwrap().originals, 5);
 }

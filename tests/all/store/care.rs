@@ -6,8 +6,8 @@ use super::chunks::noise;
 use epitome::history::error::ErrorKind;
 use epitome::history::secrets::Redactor;
 use epitome::store::{
-    Batch, Body, NewCompaction, NewMemory, Original, Retention, Scope, SessionOrigin, Store, StoreAt, Stored,
-    What,
+    Batch, Body, ItemKind, NewCompaction, NewMemory, Original, Retention, Scope, SessionOrigin, Store,
+    StoreAt, Stored,
 };
 
 const DAY: i64 = 24 * 60 * 60 * 1_000;
@@ -26,7 +26,7 @@ fn at(path: &Path) -> epitome::Result<Store> {
 
 fn put(store: &Store, at: i64, bytes: &[u8], compacted: bool) -> Stored {
     let original = Original {
-        what: What::Output,
+        kind: ItemKind::Output,
         body: Body::Bytes(bytes),
         message: Some(1),
         call_id: Some("c"),

@@ -153,7 +153,7 @@ fn a_database_that_is_damaged_newer_or_not_ours() {
             bytes[from..].fill(0x5A);
             std::fs::write(file, bytes).unwrap();
         }),
-        ("newer version 99", |file| {
+        ("found version 99", |file| {
             rusqlite::Connection::open(file).unwrap().pragma_update(None, "user_version", 99).unwrap();
         }),
         ("one of another program", |file| {

@@ -4,8 +4,8 @@ use epitome::history::error::ErrorKind;
 use epitome::history::secrets::Redactor;
 use epitome::store::memory::{from_json, to_json};
 use epitome::store::{
-    Memory, MemoryFilter, MemoryKind, MemoryScope, NewMemory, Query, Scope, SearchExtent, Store, StoreAt,
-    What,
+    ItemKind, Memory, MemoryFilter, MemoryKind, MemoryScope, NewMemory, Query, Scope, SearchExtent, Store,
+    StoreAt,
 };
 
 fn me() -> Scope {
@@ -36,7 +36,7 @@ fn hits(store: &Store, text: &str) -> usize {
     let query = Query {
         text: text.into(),
         extent: SearchExtent::Project,
-        only: vec![What::Memory],
+        only: vec![ItemKind::Memory],
         limit: 9,
         offset: 0,
     };

@@ -10,8 +10,8 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use epitome::history::error::ErrorKind;
 use epitome::history::secrets::Redactor;
 use epitome::store::{
-    Batch, Body, NewCompaction, Original, Query, Retention, Scope, SearchExtent, SessionOrigin, Store,
-    StoreAt, What,
+    Batch, Body, ItemKind, NewCompaction, Original, Query, Retention, Scope, SearchExtent, SessionOrigin,
+    Store, StoreAt,
 };
 
 use super::chunks::noise;
@@ -45,14 +45,15 @@ fn content(who: &str, n: u64) -> Vec<u8> {
 fn put(store: &Store, who: &str, n: u64) -> epitome::Result<String> {
     let (session, output) = (content(who, 2 * n), content(who, 2 * n + 1));
     let original = |what, bytes, message| Original {
-        what,
+        kind: what,
         body: Body::Bytes(bytes),
         message,
         call_id: None,
         tool: None,
         tokens: 1,
     };
-    let originals = vec![original(What::Session, &session, None), original(What::Output, &output, Some(1))];
+    let originals =
+        vec![original(ItemKind::Session, &session, None), original(ItemKind::Output, &output, Some(1))];
     let compaction = Some(NewCompaction { summary: format!("did {n}"), ..NewCompaction::default() });
     let session = SessionOrigin { id: who.into(), ..SessionOrigin::default() };
     let batch = Batch { session, at: n as i64, originals, compaction };

@@ -5,21 +5,21 @@ use proptest::prelude::*;
 use epitome::history::error::ErrorKind;
 use epitome::history::secrets::Redactor;
 use epitome::store::{
-    Batch, Body, MemoryScope, NewCompaction, NewMemory, Original, Query, Scope, SearchExtent, SessionOrigin,
-    Store, What,
+    Batch, Body, ItemKind, MemoryScope, NewCompaction, NewMemory, Original, Query, Scope, SearchExtent,
+    SessionOrigin, Store,
 };
 
 fn scope(owner: &str, project: &str) -> Scope {
     Scope { owner: owner.into(), project: project.into() }
 }
 
-fn put(store: &Store, scope: &Scope, session: &str, at: i64, what: What, text: &str) {
+fn put(store: &Store, scope: &Scope, session: &str, at: i64, what: ItemKind, text: &str) {
     let call = format!("call_{at}");
     let original = Original {
-        what,
+        kind: what,
         body: Body::Bytes(text.as_bytes()),
         message: Some(at as u32),
-        call_id: (what == What::Output).then_some(call.as_str()),
+        call_id: (what == ItemKind::Output).then_some(call.as_str()),
         tool: None,
         tokens: 1,
     };
@@ -52,7 +52,7 @@ pub(super) fn finds_words_of_any_script() {
         (6, "src/main.rs:12 fn main() { JSON数据 }"),
         (7, "参数"),
     ] {
-        put(&store, &me, "s", at, What::Output, text);
+        put(&store, &me, "s", at, ItemKind::Output, text);
     }
     for (words, expected) in [
         ("connection", vec![1]),
@@ -85,8 +85,8 @@ pub(super) fn finds_words_of_any_script() {
 pub(super) fn without_all_words_some_will_do() {
     let store = super::fresh(Redactor::default());
     let me = scope("me", "/p");
-    put(&store, &me, "s", 1, What::Output, "postgres timed out");
-    put(&store, &me, "s", 2, What::Output, "redis timed out");
+    put(&store, &me, "s", 1, ItemKind::Output, "postgres timed out");
+    put(&store, &me, "s", 2, ItemKind::Output, "redis timed out");
     let found = store.search(&me, &query("broken postgres", SearchExtent::Project)).unwrap();
     assert!(found.partial && found.hits.len() == 1);
     assert_eq!(found.hits[0].entry.message, Some(1));
@@ -99,10 +99,10 @@ pub(super) fn without_all_words_some_will_do() {
 pub(super) fn reaches_as_far_as_it_should() {
     let store = super::fresh(Redactor::default());
     let (here, there, other) = (scope("me", "/p"), scope("me", "/q"), scope("you", "/p"));
-    put(&store, &here, "s", 1, What::Output, "needle one");
-    put(&store, &here, "t", 2, What::Output, "needle two");
-    put(&store, &there, "s", 3, What::Output, "needle three");
-    put(&store, &other, "s", 4, What::Output, "needle four");
+    put(&store, &here, "s", 1, ItemKind::Output, "needle one");
+    put(&store, &here, "t", 2, ItemKind::Output, "needle two");
+    put(&store, &there, "s", 3, ItemKind::Output, "needle three");
+    put(&store, &other, "s", 4, ItemKind::Output, "needle four");
     let extent = |extent| found(&store, &here, &query("needle", extent));
     assert_eq!(extent(SearchExtent::Session("s".into())), [1]);
     assert_eq!(extent(SearchExtent::Project), [1, 2]);
@@ -110,7 +110,7 @@ pub(super) fn reaches_as_far_as_it_should() {
     let hits = store.search(&here, &query("three", SearchExtent::All)).unwrap().hits;
     assert_eq!(hits[0].entry.project, "/q");
     // One content of two sessions is found in both, as of the session asked for.
-    put(&store, &here, "t", 9, What::Output, "needle one");
+    put(&store, &here, "t", 9, ItemKind::Output, "needle one");
     let hits = store.search(&here, &query("\"needle one\"", SearchExtent::Session("s".into()))).unwrap().hits;
     assert_eq!(
         (hits.len(), hits[0].entry.message, hits[0].entry.session.as_deref()),
@@ -122,8 +122,8 @@ pub(super) fn reaches_as_far_as_it_should() {
 pub(super) fn finds_messages_summaries_and_memories_too() {
     let store = super::fresh(Redactor::default());
     let me = scope("me", "/p");
-    put(&store, &me, "s", 1, What::Message, r#"{"text":"first\nneedle in JSON \u6570\u636e"}"#);
-    put(&store, &me, "s", 2, What::Session, "needle of a whole session is not searched");
+    put(&store, &me, "s", 1, ItemKind::Message, r#"{"text":"first\nneedle in JSON \u6570\u636e"}"#);
+    put(&store, &me, "s", 2, ItemKind::Session, "needle of a whole session is not searched");
     let session = SessionOrigin { id: "s".into(), ..SessionOrigin::default() };
     let compaction = NewCompaction { summary: "## Goal\nthe needle".into(), ..NewCompaction::default() };
     store.put_all(&me, &Batch { session, at: 3, originals: vec![], compaction: Some(compaction) }).unwrap();
@@ -132,14 +132,14 @@ pub(super) fn finds_messages_summaries_and_memories_too() {
             .remember(&me, &NewMemory { content: content.into(), scope, ..NewMemory::default() }, 4)
             .unwrap();
     }
-    let kinds = |only: &[What], extent| {
+    let kinds = |only: &[ItemKind], extent| {
         let query = Query { only: only.to_vec(), ..query("needle", extent) };
         let mut kinds: Vec<_> = store
             .search(&me, &query)
             .unwrap()
             .hits
             .into_iter()
-            .map(|it| (it.entry.what, it.snippet.text))
+            .map(|it| (it.entry.kind, it.snippet.text))
             .collect();
         kinds.sort();
         kinds
@@ -148,13 +148,13 @@ pub(super) fn finds_messages_summaries_and_memories_too() {
     assert_eq!(
         kinds(&[], SearchExtent::Project),
         [
-            kind(What::Message, "first needle in JSON 数据"),
-            kind(What::Compaction, "## Goal the needle"),
-            kind(What::Memory, "my needle"),
-            kind(What::Memory, "our needle"),
+            kind(ItemKind::Message, "first needle in JSON 数据"),
+            kind(ItemKind::Compaction, "## Goal the needle"),
+            kind(ItemKind::Memory, "my needle"),
+            kind(ItemKind::Memory, "our needle"),
         ]
     );
-    assert_eq!(kinds(&[What::Memory], SearchExtent::Project).len(), 2);
+    assert_eq!(kinds(&[ItemKind::Memory], SearchExtent::Project).len(), 2);
     assert_eq!(kinds(&[], SearchExtent::Session("s".into())).len(), 2);
     assert_eq!(found(&store, &me, &query("数据", SearchExtent::Project)), [1]);
     // The user's memory is found from every project.
@@ -168,9 +168,9 @@ pub(super) fn finds_messages_summaries_and_memories_too() {
 pub(super) fn the_same_text_first_a_session_then_an_output_is_found() {
     let store = super::fresh(Redactor::default());
     let me = scope("me", "/p");
-    put(&store, &me, "s", 1, What::Session, "needle");
+    put(&store, &me, "s", 1, ItemKind::Session, "needle");
     assert!(found(&store, &me, &query("needle", SearchExtent::Project)).is_empty());
-    put(&store, &me, "s", 2, What::Output, "needle");
+    put(&store, &me, "s", 2, ItemKind::Output, "needle");
     assert_eq!(found(&store, &me, &query("needle", SearchExtent::Project)), [2]);
 }
 
@@ -179,7 +179,7 @@ pub(super) fn pages_without_gaps_or_repeats() {
     let store = super::fresh(Redactor::default());
     let me = scope("me", "/p");
     (1..=25).for_each(|at| {
-        put(&store, &me, "s", at, What::Output, &format!("needle {at} {}", "x ".repeat(at as usize)))
+        put(&store, &me, "s", at, ItemKind::Output, &format!("needle {at} {}", "x ".repeat(at as usize)))
     });
     let (mut seen, mut offset) = (Vec::new(), Some(0));
     while let Some(at) = offset {
@@ -201,7 +201,7 @@ pub(super) fn shows_the_line_to_read_on_from() {
     let store = super::fresh(Redactor::default());
     let me = scope("me", "/p");
     let text = format!("{}error[E0308]: mismatched types\n{}", "ok\n".repeat(99), "more\n".repeat(500));
-    put(&store, &me, "s", 1, What::Output, &text);
+    put(&store, &me, "s", 1, ItemKind::Output, &text);
     let hit = &store.search(&me, &query("mismatched", SearchExtent::Project)).unwrap().hits[0];
     assert_eq!(hit.snippet.line, 100);
     assert!(hit.snippet.text.contains("mismatched types more") && hit.snippet.text.chars().count() <= 210);
@@ -211,7 +211,7 @@ pub(super) fn shows_the_line_to_read_on_from() {
 pub(super) fn odd_queries_are_answered_or_refused_never_an_accident() {
     let store = super::fresh(Redactor::default());
     let me = scope("me", "/p");
-    put(&store, &me, "s", 1, What::Output, "needle AND OR NOT NEAR body");
+    put(&store, &me, "s", 1, ItemKind::Output, "needle AND OR NOT NEAR body");
     for text in ["", " ", "?!", "\"\"", "***", "()", "\u{0}", "—…", "😀"] {
         let error = store.search(&me, &query(text, SearchExtent::Project)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Arguments, "{text:?}");
@@ -247,8 +247,8 @@ proptest! {
     ) {
         let store = super::fresh(Redactor::default());
         let me = scope("me", "/p");
-        put(&store, &me, "s", 1, What::Output, &text);
-        put(&store, &me, "s", 2, What::Output, "other 文章");
+        put(&store, &me, "s", 1, ItemKind::Output, &text);
+        put(&store, &me, "s", 2, ItemKind::Output, "other 文章");
         let run: Vec<char> = text.split(' ').next().unwrap_or_default().chars().collect();
         let from = from % run.len();
         let stretch: String = run[from..run.len().min(from + len)].iter().collect();
@@ -262,7 +262,7 @@ proptest! {
     fn no_query_upsets_the_database(text in "(\\PC|[\"'a数 *():^{}+-]|AND|OR|NOT|NEAR){0,30}") {
         let store = super::fresh(Redactor::default());
         let me = scope("me", "/p");
-        put(&store, &me, "s", 1, What::Output, "a 数 AND");
+        put(&store, &me, "s", 1, ItemKind::Output, "a 数 AND");
         if let Err(error) = store.search(&me, &query(&text, SearchExtent::Project)) {
             prop_assert_eq!(error.kind(), ErrorKind::Arguments, "{}", error);
         }

@@ -12,7 +12,7 @@ use super::faults::{open, put, scope, walk};
 use super::server::{self, Server, server};
 use crate::mcp::Web;
 use epitome::store::{
-    Batch, Body, Compaction, NewCompaction, Original, Scope, SessionOrigin, Store, TeamStore, What,
+    Batch, Body, Compaction, ItemKind, NewCompaction, Original, Scope, SessionOrigin, Store, TeamStore,
 };
 use serde_json::json;
 
@@ -31,8 +31,8 @@ fn two_servers_compact_one_session_at_once() {
     let stores = [open(&place).unwrap(), open(&place).unwrap()];
     let whole = super::super::chunks::noise(1, 3 << 20);
     let outputs: Vec<Vec<u8>> = (2..8).map(|it| super::super::chunks::noise(it, 20_000)).collect();
-    let original = |what, bytes: &'static [u8]| Original {
-        what,
+    let original = |kind, bytes: &'static [u8]| Original {
+        kind,
         body: Body::Bytes(bytes),
         message: Some(1),
         call_id: None,
@@ -41,8 +41,8 @@ fn two_servers_compact_one_session_at_once() {
     };
     let leak = |bytes: Vec<u8>| -> &'static [u8] { bytes.leak() };
     let whole = leak(whole);
-    let mut originals = vec![original(What::Session, whole)];
-    originals.extend(outputs.into_iter().map(|it| original(What::Output, leak(it))));
+    let mut originals = vec![original(ItemKind::Session, whole)];
+    originals.extend(outputs.into_iter().map(|it| original(ItemKind::Output, leak(it))));
     let session = SessionOrigin { agent: "pi".into(), id: "s".into(), ..SessionOrigin::default() };
     let new = NewCompaction { summary: "done".into(), ..NewCompaction::default() };
     let batch = Batch { session, at: 5, originals, compaction: Some(new) };

@@ -59,7 +59,7 @@ pub fn may_concern_us(body: &[u8]) -> bool {
 }
 
 #[derive(Debug)]
-pub struct RecognisedRequest {
+pub struct RecognizedRequest {
     /// How it asks for a compaction, if it does.
     pub asked: Option<AskedBy>,
     /// Whether the response is to be streamed as events.
@@ -69,7 +69,7 @@ pub struct RecognisedRequest {
     items: Vec<Range<usize>>,
 }
 
-impl RecognisedRequest {
+impl RecognizedRequest {
     /// Parses a body. `None` if it has no list of items or messages: then it is forwarded unchanged.
     pub fn read(body: &str, endpoint: ApiRoute) -> Option<Self> {
         let read = Fields::of(body)?;
@@ -149,8 +149,8 @@ mod tests {
     use super::*;
     use history::error::{Error, ErrorKind};
 
-    fn read(body: &Value) -> Option<RecognisedRequest> {
-        RecognisedRequest::read(&body.to_string(), ApiRoute::Responses)
+    fn read(body: &Value) -> Option<RecognizedRequest> {
+        RecognizedRequest::read(&body.to_string(), ApiRoute::Responses)
     }
 
     fn prompt(text: &str) -> Value {
@@ -178,7 +178,7 @@ mod tests {
         for other in [json!({"input": "text"}), json!({"input": {}}), json!([]), json!(3), json!({})] {
             assert!(read(&other).is_none(), "{other}");
         }
-        assert!(RecognisedRequest::read("{\"input\": [{]}", ApiRoute::Responses).is_none());
+        assert!(RecognizedRequest::read("{\"input\": [{]}", ApiRoute::Responses).is_none());
         assert_eq!(ApiRoute::at("/v1/responses"), Some(ApiRoute::Responses));
         assert_eq!(
             ApiRoute::at("/backend-api/codex/responses/compact"),
@@ -200,7 +200,7 @@ mod tests {
             "{{ \"model\":\"m\", \"input\" : [ {{\"a\": 1.50}},\n {{\"type\":\"compaction\",\"encrypted_content\":\"{MARK}x\"}} ,{{\"type\":\"compaction\",\
              \"encrypted_content\":\"gAAA{MARK}\"}},{{\"type\":\"message\",\"encrypted_content\":\"{MARK}y\"}}], \"é\": [1,\t2] }}"
         );
-        let request = RecognisedRequest::read(&body, ApiRoute::Responses).unwrap();
+        let request = RecognizedRequest::read(&body, ApiRoute::Responses).unwrap();
         let expanded = request.expanded(&body, &|it| Ok(format!("opened {it}"))).unwrap().unwrap();
         let ours = format!("{{\"type\":\"compaction\",\"encrypted_content\":\"{MARK}x\"}}");
         assert_eq!(expanded, body.replace(&ours, &message(&format!("opened {MARK}x")).to_string()));
@@ -208,7 +208,7 @@ mod tests {
         assert!(refused.is_err());
         let plain = body.replace(MARK, "gAAA");
         assert!(!may_concern_us(plain.as_bytes()));
-        let request = RecognisedRequest::read(&plain, ApiRoute::Responses).unwrap();
+        let request = RecognizedRequest::read(&plain, ApiRoute::Responses).unwrap();
         assert_eq!(request.expanded(&plain, &|it| Ok(it.to_owned())).unwrap(), None);
     }
 
@@ -221,7 +221,7 @@ mod tests {
         let found: Value = serde_json::from_slice(&request.conversation(&body.to_string())).unwrap();
         assert_eq!(found, json!([said]));
         let body = json!({"input": [said]}).to_string();
-        let request = RecognisedRequest::read(&body, ApiRoute::Compact(Format::OPENAI_RESPONSES)).unwrap();
+        let request = RecognizedRequest::read(&body, ApiRoute::Compact(Format::OPENAI_RESPONSES)).unwrap();
         assert_eq!(request.conversation(&body), json!([said]).to_string().into_bytes());
     }
 }
