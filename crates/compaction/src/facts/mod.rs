@@ -180,8 +180,8 @@ pub struct Fact {
 pub struct Ledger {
     /// In the order of their messages.
     pub facts: Vec<Fact>,
-    /// Changes to files that a later change to the same file replaced, in order.
-    pub overwritten: Vec<Fact>,
+    /// All changes to files, in order; `facts` has only the last operation on each file.
+    pub file_changes: Vec<Fact>,
     /// The working directory, if the history contains it.
     pub directory: Option<String>,
 }
@@ -254,7 +254,7 @@ fn read_expanded(history: &History) -> Ledger {
     let origin = |it: usize| origins.get(it).copied().unwrap_or(it);
     let mut ledger = read_messages(&history, &origin);
     let origin = |it: &mut usize| *it = origin(*it);
-    for fact in ledger.facts.iter_mut().chain(&mut ledger.overwritten) {
+    for fact in ledger.facts.iter_mut().chain(&mut ledger.file_changes) {
         origin(&mut fact.message);
         match &mut fact.detail {
             Detail::Error { resolved, similar, excused, .. } => {
@@ -282,14 +282,14 @@ fn read_messages(history: &History, origin: &(dyn Fn(usize) -> usize + Sync)) ->
     past::read(history, directory.as_deref(), &mut facts);
     let goal = facts.iter().any(|it| it.topic == Topic::Goal);
     // The two do not depend on each other's facts.
-    let (said, (names, overwritten, commits)) = parallel::join(
+    let (said, (names, file_changes, commits)) = parallel::join(
         || talk::read(history, goal),
         || {
-            let (overwritten, commits) = work::read(history, directory.as_deref(), origin, &mut facts);
+            let (file_changes, commits) = work::read(history, directory.as_deref(), origin, &mut facts);
             let changed = plan::read(history, &mut facts);
             past::superseded::drop_superseded(history, &changed, &mut facts);
             facts.extend(refusals::read(history, directory.as_deref()));
-            (work::identifiers::read(history, directory.as_deref()), overwritten, commits)
+            (work::identifiers::read(history, directory.as_deref()), file_changes, commits)
         },
     );
     facts.extend(said);
@@ -308,7 +308,7 @@ fn read_messages(history: &History, origin: &(dyn Fn(usize) -> usize + Sync)) ->
     facts.extend(mode::read(history));
     skills::read(history, &mut facts);
     refusals::drop_guessed_causes(&mut facts);
-    Ledger { facts: deduplicated(facts), overwritten, directory }
+    Ledger { facts: deduplicated(facts), file_changes, directory }
 }
 
 /// Sorts the facts by message and drops duplicates, keeping the last of a file, command or error, else the

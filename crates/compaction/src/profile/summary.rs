@@ -54,6 +54,17 @@ pub enum SummaryShape {
     Plain,
 }
 
+impl SummaryShape {
+    /// A section with its title. `body`: its lines, each with a line break at its end.
+    pub(crate) fn section(self, title: &str, body: &str) -> String {
+        match self {
+            Self::Markdown => format!("\n## {title}\n{body}"),
+            Self::Plain => format!("\n{title}:\n{body}"),
+            Self::Xml => format!("<{title}>\n{body}</{title}>\n"),
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Section {

@@ -67,8 +67,6 @@ impl Fault {
 pub struct Parsed {
     /// In the order of the spec, each at most once.
     pub sections: Vec<(usize, String)>,
-    /// Number of sections that were not asked for; they are left out.
-    pub strangers: usize,
 }
 
 impl Parsed {
@@ -77,14 +75,9 @@ impl Parsed {
         let mut out = String::new();
         for (number, body) in &self.sections {
             let Some(section) = spec.sections.get(*number) else { continue };
-            let (title, body) = (&section.title, body.trim());
-            if body.is_empty() {
-                continue;
-            }
-            match spec.shape {
-                SummaryShape::Markdown => out.push_str(&format!("\n## {title}\n{body}\n")),
-                SummaryShape::Plain => out.push_str(&format!("\n{title}:\n{body}\n")),
-                SummaryShape::Xml => out.push_str(&format!("<{title}>\n{body}\n</{title}>\n")),
+            let body = body.trim();
+            if !body.is_empty() {
+                out.push_str(&spec.shape.section(&section.title, &format!("{body}\n")));
             }
         }
         out.trim().to_owned()
@@ -136,7 +129,6 @@ fn title_of(line: &str, shape: SummaryShape) -> Option<String> {
 /// Splits a text into the spec's sections.
 pub fn parse(text: &str, spec: &SummarySpec) -> Parsed {
     let mut bodies: Vec<Option<String>> = vec![None; spec.sections.len()];
-    let mut strangers = 0;
     match spec.shape {
         SummaryShape::Xml => {
             for (section, body) in spec.sections.iter().zip(&mut bodies) {
@@ -164,7 +156,6 @@ pub fn parse(text: &str, spec: &SummarySpec) -> Parsed {
                         && line.trim_start().starts_with('#')
                         && !line.trim_start().starts_with("###") =>
                     {
-                        strangers += 1;
                         open = None;
                     }
                     None => {
@@ -182,7 +173,7 @@ pub fn parse(text: &str, spec: &SummarySpec) -> Parsed {
     let sections = bodies.into_iter().enumerate();
     let sections =
         sections.filter_map(|(number, body)| Some((number, body.filter(|it| spec.keep_empty || said(it))?)));
-    Parsed { sections: sections.collect(), strangers }
+    Parsed { sections: sections.collect() }
 }
 
 /// Parses a reply's text. `None` if a tag is not closed.
@@ -419,7 +410,6 @@ mod tests {
             "Sure!\n## New orders\n- push\n## Goal\n- g\n### part\n- h\n```\n## Rules\n```\n## Rules\n(none)",
             &spec,
         );
-        assert_eq!(parsed.strangers, 1);
         assert_eq!(parsed.render(&spec), "## Goal\n- g\n### part\n- h\n```\n## Rules\n```");
         let xml = SummarySpec { shape: SummaryShape::Xml, root: Some("state".into()), ..spec };
         let parsed = parse("<state>\n<Goal>\na &lt; b\n</Goal>\n<Evil>x</Evil></state>", &xml);

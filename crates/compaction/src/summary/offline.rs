@@ -424,7 +424,7 @@ fn pursued_behind<'a>(ledger: &'a Ledger, ask: &OfflineRequest, tail: &Tail) -> 
 
 /// The last changes in the region of files that were changed again behind it.
 fn changed_before<'a>(ledger: &'a Ledger, again: &HashSet<&str>, ask: &OfflineRequest) -> Vec<&'a Fact> {
-    let before = ledger.overwritten.iter().filter(|it| ask.region.contains(&it.message));
+    let before = ledger.file_changes.iter().filter(|it| ask.region.contains(&it.message));
     let last: BTreeMap<&str, &Fact> =
         before.filter(|it| again.contains(it.text.as_str())).map(|it| (it.text.as_str(), it)).collect();
     last.into_values().collect()

@@ -107,24 +107,26 @@ pub(crate) fn without_setup(command: &str) -> &str {
 
 /// Whether a line only assigns a variable.
 fn assigns(line: &str) -> bool {
-    let Some((name, value)) = line.split_once('=') else { return false };
+    let Some(value) = behind_name(line) else { return false };
     let inner = value.strip_prefix("$(").and_then(|it| it.strip_suffix(')'));
-    !name.is_empty()
-        && name.bytes().all(|it| it == b'_' || it.is_ascii_alphanumeric())
-        && (!value.contains(' ') || inner.is_some_and(|it| !it.contains("$(")))
+    !value.contains(' ') || inner.is_some_and(|it| !it.contains("$("))
 }
 
 /// What follows an assignment that is a statement of its own: `a="b"; ls`, not `A=b ls`.
 fn value_assigned(text: &str) -> Option<&str> {
-    let (name, rest) = text.split_once('=')?;
-    if name.is_empty() || !name.bytes().all(|it| it == b'_' || it.is_ascii_alphanumeric()) {
-        return None;
-    }
-    let rest = match rest.strip_prefix('"') {
+    let value = behind_name(text)?;
+    let rest = match value.strip_prefix('"') {
         Some(quoted) => quoted.split_once('"')?.1,
-        None => rest.trim_start_matches(|c: char| !c.is_whitespace() && c != ';' && c != '&'),
+        None => value.trim_start_matches(|c: char| !c.is_whitespace() && c != ';' && c != '&'),
     };
     rest.trim_start().starts_with([';', '&']).then_some(rest)
+}
+
+/// What follows `NAME=` at the beginning of a text.
+fn behind_name(text: &str) -> Option<&str> {
+    let (name, value) = text.split_once('=')?;
+    let is_name = !name.is_empty() && name.bytes().all(|it| it == b'_' || it.is_ascii_alphanumeric());
+    is_name.then_some(value)
 }
 
 /// Whether all parts of a command only look around.

@@ -16,8 +16,8 @@ use crate::facts::talk;
 use crate::facts::talk::orders;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{
-    clip, flat, is_machine_output, is_slash_command, sentences, without_announcement, without_bold,
-    without_markers,
+    clip, flat, has_marker, is_machine_output, is_slash_command, sentences, without_announcement,
+    without_bold, without_markers,
 };
 use crate::facts::topic::LineKind;
 use crate::facts::voice::{EarlierSummary, ToolTopic};
@@ -289,7 +289,7 @@ impl SummaryReader<'_> {
             return;
         }
         if !self.in_analysis && !code {
-            self.indent = if without_markers(lead).len() < lead.len() { indent } else { 0 };
+            self.indent = if has_marker(lead) { indent } else { 0 };
             self.body(topic, lead);
         }
     }

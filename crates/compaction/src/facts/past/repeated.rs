@@ -6,7 +6,7 @@ use super::step_index::MAX_CANDIDATES;
 use crate::facts::talk::is_question;
 use crate::facts::talk::report::{speaks, text_of_model};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
-use crate::facts::text::{clip, sentences};
+use crate::facts::text::{clip, is_camel_case, sentences};
 use crate::facts::{Fact, Topic, Voice};
 use history::History;
 use regex::Captures;
@@ -89,11 +89,7 @@ fn names(text: &str) -> HashSet<String> {
         .step_by(2)
         .flat_map(|it| it.split(|c: char| !c.is_alphanumeric() && c != '_'));
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && !"_.-".contains(c));
-    let code = |it: &&str| {
-        let humped =
-            it.as_bytes().windows(2).any(|it| it[0].is_ascii_lowercase() && it[1].is_ascii_uppercase());
-        humped || it.contains('_') || it.trim_matches(['.', '-']).contains('.')
-    };
+    let code = |it: &&str| is_camel_case(it) || it.contains('_') || it.trim_matches(['.', '-']).contains('.');
     let plain = words.map(|it| it.trim_matches(['.', '-'])).filter(code);
     let hash = |it: &str| it.len() > 6 && it.bytes().all(|it| it.is_ascii_hexdigit());
     let telling = |it: &&str| it.len() > 2 && it.contains(char::is_alphabetic) && !hash(it);

@@ -16,7 +16,7 @@ use crate::facts::talk::{
 };
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
-use crate::facts::text::{clip, sentences};
+use crate::facts::text::{clip, is_camel_case, sentences};
 use crate::facts::voice::{argless_command, is_asked};
 use crate::facts::work::command::ParsedCommand;
 use crate::facts::{Detail, Fact, Polarity, Topic, Voice};
@@ -570,11 +570,7 @@ fn is_superseded(fact: &Fact, closed: &HashMap<&str, Vec<&ClosedTask>>) -> bool 
 fn code_names(text: &str) -> HashSet<String> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && !"_./-".contains(c));
     let words = words.map(|it| it.trim_matches(['.', '-', '/']));
-    let code = |it: &&str| {
-        let humped =
-            it.as_bytes().windows(2).any(|it| it[0].is_ascii_lowercase() && it[1].is_ascii_uppercase());
-        it.len() > 3 && (humped || it.contains(['_', '.', '/']))
-    };
+    let code = |it: &&str| it.len() > 3 && (is_camel_case(it) || it.contains(['_', '.', '/']));
     words.filter(code).map(str::to_lowercase).collect()
 }
 

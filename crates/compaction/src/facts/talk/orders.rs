@@ -6,7 +6,7 @@ use super::statements;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::regions::{Region, regions};
-use crate::facts::text::{clip, offset, sentences, without_markers};
+use crate::facts::text::{clip, has_marker, offset, sentences};
 use crate::facts::voice::Prompt;
 use crate::facts::{Detail, Fact, Polarity, Topic};
 
@@ -363,7 +363,7 @@ fn is_listed_task(part: &str, sentence: &str) -> bool {
     /// Lines of a list that are looked at on each side.
     const MOST: usize = 40;
     let start = part[..offset(sentence, part)].rfind('\n').map_or(0, |it| it + 1);
-    let item = |line: &&str| line.trim().len() > without_markers(line).len();
+    let item = |line: &&str| has_marker(line);
     let blank = |line: &&str| !line.trim().is_empty();
     let above = part[..start].lines().rev().filter(blank).take(MOST).take_while(item);
     let below = part[start..].lines().filter(blank).take(MOST).take_while(item);
@@ -384,15 +384,14 @@ fn is_listed_rule(part: &str, sentence: &str) -> bool {
     const MOST: usize = 40;
     let at = offset(sentence, part);
     let start = part[..at].rfind('\n').map_or(0, |it| it + 1);
-    let item = |line: &str| line.trim().len() > without_markers(line).len();
     let lead = part[start..at].chars().any(char::is_alphabetic);
     let line = part[start..].lines().next().unwrap_or_default();
     let introduces = sentence.trim_end_matches('*').ends_with([':', '：']);
-    if lead || introduces || !item(line) || line.starts_with([' ', '\t', '#']) {
+    if lead || introduces || !has_marker(line) || line.starts_with([' ', '\t', '#']) {
         return false;
     }
     let mut above = part[..start].lines().rev().filter(|it| !it.trim().is_empty()).take(MOST);
-    let label = above.find(|it| !it.starts_with([' ', '\t']) && (!item(it) || it.starts_with('#')));
+    let label = above.find(|it| !it.starts_with([' ', '\t']) && (!has_marker(it) || it.starts_with('#')));
     label.is_some_and(|it| RULES_LABEL.is_match(it))
 }
 
@@ -537,7 +536,7 @@ fn with_items<'a>(part: &'a str, sentence: &str) -> Option<&'a str> {
         let over = end - start > 4 * MAX_RULE_CHARS
             || body.len() > 4 * MAX_RULE_CHARS
             || part[start..end].chars().count() + body.chars().count() > MAX_RULE_CHARS;
-        let item = !body.is_empty() && (over || without_markers(body).len() < body.len());
+        let item = !body.is_empty() && (over || has_marker(body));
         if !body.is_empty() && (!item || over) {
             break;
         }

@@ -50,7 +50,8 @@ static ORDERS_THING: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 static QUALIFIES_ORDER: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?i)\b(?:without|later|before|after|when|if|not|never|except|once|no)\b|n['’]t\b");
 
-/// Drops prohibitions that match [`FORBIDS_STEP`] or [`FORBIDS_THING`] if the user later ordered the same step or thing.
+/// Drops prohibitions that match [`FORBIDS_STEP`] or [`FORBIDS_THING`] if the user later ordered the same step
+/// or thing.
 pub(in crate::facts) fn drop_overruled(history: &History, facts: &mut Vec<Fact>) {
     let forbidden = |it: &Fact| {
         let forbids = it.detail == Detail::Rule(Polarity::Forbid) && it.voice() == Voice::User;

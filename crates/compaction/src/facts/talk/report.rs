@@ -6,8 +6,8 @@ use super::is_question;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::{
-    clip, clip_end, ends_with_colon, flat, lines, offset, sentences, without_bold, without_cut_announcement,
-    without_markers,
+    clip, clip_end, ends_with_colon, flat, has_marker, lines, offset, sentences, without_bold,
+    without_cut_announcement, without_markers,
 };
 use history::tools::{Meaning, meaning};
 use history::{Call, Kind, Message, Role};
@@ -145,7 +145,7 @@ static SALIENT_LINE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 ));
 
 fn is_item(line: &str) -> bool {
-    SALIENT_LINE.is_match(line) || without_markers(line).len() < line.len() && !line.starts_with('#')
+    SALIENT_LINE.is_match(line) || has_marker(line) && !line.starts_with('#')
 }
 
 /// A short sentence that denies what the one before it says: "They don't."

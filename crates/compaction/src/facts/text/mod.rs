@@ -323,6 +323,16 @@ fn is_abbreviation(text: &str) -> bool {
         || !word.is_empty() && word.len() <= 2 && word.chars().all(|c| c.is_ascii_digit())
 }
 
+/// Whether a capital follows a small letter, as in `camelCase`.
+pub(in crate::facts) fn is_camel_case(word: &str) -> bool {
+    word.as_bytes().windows(2).any(|it| it[0].is_ascii_lowercase() && it[1].is_ascii_uppercase())
+}
+
+/// Whether a line begins with a bullet, number or heading mark.
+pub(in crate::facts) fn has_marker(line: &str) -> bool {
+    without_markers(line).len() < line.trim().len()
+}
+
 /// A line without leading bullets, numbers and heading marks.
 pub(in crate::facts) fn without_markers(line: &str) -> &str {
     let mut it = line.trim();

@@ -7,7 +7,7 @@ use super::git::COMMITTED;
 use super::git::listing::{Change, Listed, Listing, may_be_same_file, of_commit, renamed};
 use super::paths::{MAX_PATH_BYTES, file_name, is_absolute, path, printed};
 use super::runs::output_directory;
-use super::{RECENT_MESSAGES, Work, file_mentions};
+use super::{FileState, RECENT_MESSAGES, Work, file_mentions};
 use crate::facts::text::clip;
 use crate::facts::voice::ToolTopic;
 use crate::facts::{Detail, Fact, FileOp};
@@ -50,14 +50,12 @@ enum ChangedBy {
     Other,
 }
 
-type File = (String, (usize, FileOp, Option<String>));
-
 /// Drops files that were only mentioned if another path contains theirs, as its end or as a directory of it,
 /// or if they are no part of the work. Old ones from long listings become [`FileOp::Listed`].
-pub(super) fn drop_idle(work: &Work, history: &History, files: &mut Vec<File>) {
+pub(super) fn drop_idle(work: &Work, history: &History, files: &mut Vec<(String, FileState)>) {
     let (base, end) = (work.base, history.messages().len());
     let mut told: HashSet<String> = HashSet::new();
-    for (path, (_, op, _)) in files.iter() {
+    for (path, FileState { op, .. }) in files.iter() {
         for (at, _) in path.match_indices('/').take(MAX_DEPTH) {
             told.extend((*op != FileOp::Mentioned).then(|| path[..at].to_owned()));
             // The end of an absolute path may also be another file in the working directory.
@@ -68,7 +66,7 @@ pub(super) fn drop_idle(work: &Work, history: &History, files: &mut Vec<File>) {
     }
     let roots: HashSet<String> = files
         .iter()
-        .filter(|it| it.1.1 != FileOp::Mentioned)
+        .filter(|it| it.1.op != FileOp::Mentioned)
         .map(|it| it.0.as_str())
         .chain(base)
         .filter_map(root)
@@ -76,7 +74,7 @@ pub(super) fn drop_idle(work: &Work, history: &History, files: &mut Vec<File>) {
         .collect();
     let names: HashSet<String> = files.iter().map(|it| it.0.clone()).collect();
     let in_passing = |path: &str, op: FileOp| op == FileOp::Mentioned && work.in_passing.contains(path);
-    let seen = files.iter().filter(|(path, (_, op, _))| !in_passing(path, *op));
+    let seen = files.iter().filter(|(path, state)| !in_passing(path, state.op));
     let seen: HashSet<String> = seen.flat_map(|it| directories(&it.0)).map(str::to_owned).collect();
     let is_printed = |path: &str| {
         let mut outputs = history.messages().iter().flat_map(Message::outputs);
@@ -97,13 +95,14 @@ pub(super) fn drop_idle(work: &Work, history: &History, files: &mut Vec<File>) {
             || file_mentions::is_of_other_tree(path, base)
             || file_mentions::is_placeholder(path)
     };
-    files.retain(|(path, (_, op, _))| {
-        *op != FileOp::Mentioned
+    files.retain(|(path, state)| {
+        state.op != FileOp::Mentioned
             || !foreign(path) && !told.contains(path) && !file_mentions::is_kept_by_tools(path)
     });
-    for (path, (number, op, _)) in files {
-        if *op == FileOp::Mentioned && *number + RECENT_MESSAGES < end && work.listed.contains(path) {
-            *op = FileOp::Listed;
+    for (path, state) in files {
+        let old = state.message + RECENT_MESSAGES < end;
+        if state.op == FileOp::Mentioned && old && work.listed.contains(path) {
+            state.op = FileOp::Listed;
         }
     }
 }
@@ -187,9 +186,9 @@ impl Work<'_> {
     }
 
     pub(super) fn note_file(&mut self, number: usize, name: String) {
-        let known = self.files.entry(name).or_insert((number, FileOp::Mentioned, None));
-        if known.1 == FileOp::Mentioned {
-            known.0 = number;
+        let known = self.files.entry(name).or_insert(FileState::new(number, FileOp::Mentioned));
+        if known.op == FileOp::Mentioned {
+            known.message = number;
         }
     }
 
@@ -201,14 +200,14 @@ impl Work<'_> {
         };
         let to = action.to.as_deref().map(|it| path(it, action.dir.as_deref(), self.base));
         if let Some(to) = to.clone()
-            && let Some((_, before, _)) = self.files.get(&name)
+            && let Some(before) = self.files.get(&name).map(|it| it.op)
             && !matches!(
                 before,
                 FileOp::Read | FileOp::Mentioned | FileOp::Restored | FileOp::Deleted | FileOp::Renamed
             )
         {
             // Earlier changes still apply to the file under its new name.
-            self.files.insert(to, (number, *before, None));
+            self.files.insert(to, FileState::new(number, before));
         }
         if !matches!(op, FileOp::Deleted | FileOp::Renamed) {
             self.open = Some(name.clone());
@@ -224,7 +223,7 @@ impl Work<'_> {
             let below = |path: &str| path.strip_prefix(&name).is_some_and(|it| it.starts_with('/'));
             self.files.retain(|path, _| !below(path));
         }
-        self.files.insert(name, (number, op, to));
+        self.files.insert(name, FileState { message: number, op, to });
     }
 
     /// The file of an action; SWE-agent's edits name none, but concern the open one.
@@ -245,7 +244,7 @@ impl Work<'_> {
     /// The file's last operation after a successful action; `None` if that stays as it was.
     fn operation(&self, name: &str, meaning: Meaning, output: &Output) -> Option<FileOp> {
         let known = self.files.get(name);
-        let before = known.map(|it| it.1);
+        let before = known.map(|it| it.op);
         let made = matches!(before, Some(FileOp::Created | FileOp::CreatedThenEdited));
         match meaning {
             Meaning::Read => match before {
@@ -256,7 +255,9 @@ impl Work<'_> {
                     | FileOp::Written
                     | FileOp::Created
                     | FileOp::ReadAfterEdit,
-                ) => known.filter(|it| self.summary_messages.contains(&it.0)).map(|_| FileOp::ReadAfterEdit),
+                ) => known
+                    .filter(|it| self.summary_messages.contains(&it.message))
+                    .map(|_| FileOp::ReadAfterEdit),
                 Some(FileOp::Renamed | FileOp::Deleted | FileOp::ReadThenChanged | FileOp::Listed) => None,
             },
             Meaning::Edit if made => Some(FileOp::CreatedThenEdited),
@@ -318,7 +319,7 @@ impl Work<'_> {
             }
         }
         let mut joined: Vec<(String, String)> = Vec::new();
-        for (path, (number, op, _)) in &self.files {
+        for (path, FileState { message, op, .. }) in &self.files {
             let longer = ends.get(path.as_str()).filter(|it| !it.is_empty());
             let Some(longer) =
                 longer.filter(|_| *op != FileOp::Mentioned && !self.absolute_paths.contains(path))
@@ -332,21 +333,25 @@ impl Work<'_> {
             let mut there = longer.iter().filter(below);
             let to = match (there.next(), there.next(), &longer[..]) {
                 (Some(one), None, _) => Some(one),
-                (None, _, [one]) if self.summary_messages.contains(number) && path.contains('/') => Some(one),
+                (None, _, [one]) if self.summary_messages.contains(message) && path.contains('/') => {
+                    Some(one)
+                }
                 _ => None,
             };
             joined.extend(to.map(|it| (path.clone(), (*it).clone())));
         }
         for (path, to) in joined {
-            let Some((number, op, other)) = self.files.remove(&path) else { continue };
+            let Some(state) = self.files.remove(&path) else { continue };
             let Some(known) = self.files.get_mut(&to) else { continue };
-            let stays = !matches!(op, FileOp::Deleted | FileOp::Renamed);
-            if op.changes() && stays && known.1 == FileOp::Read && self.summary_messages.contains(&number) {
-                known.1 = FileOp::ReadAfterEdit;
-            } else if op.changes() && (!known.1.changes() || number > known.0) {
-                *known = (number, op, other);
-            } else if !known.1.changes() {
-                known.0 = known.0.max(number);
+            let changes = state.op.changes();
+            let stays = !matches!(state.op, FileOp::Deleted | FileOp::Renamed);
+            let of_summary = self.summary_messages.contains(&state.message);
+            if changes && stays && known.op == FileOp::Read && of_summary {
+                known.op = FileOp::ReadAfterEdit;
+            } else if changes && (!known.op.changes() || state.message > known.message) {
+                *known = state;
+            } else if !known.op.changes() {
+                known.message = known.message.max(state.message);
             }
         }
     }
@@ -358,7 +363,7 @@ impl Work<'_> {
         const ENOUGH: usize = 2;
         let relative = self.files.iter().filter(|it| it.0.contains('/') && !is_absolute(it.0));
         let (told, known): (Vec<_>, Vec<_>) =
-            relative.partition(|it| self.summary_messages.contains(&it.1.0));
+            relative.partition(|it| self.summary_messages.contains(&it.1.message));
         let mut ends: HashMap<&str, Vec<&str>> = HashMap::new();
         for (path, _) in &known {
             for (at, _) in path.match_indices('/').take(MAX_DEPTH) {
@@ -440,9 +445,9 @@ impl Work<'_> {
         let committed = committed.into_iter().filter_map(|it| resolve(&named(it)));
         let committed = committed.filter(|it| is_file(it) && (at_root || files.contains_key(it)));
         // A file that was changed already when it was read may be unchanged since.
-        let as_read = |it: &String| match self.files.get(it) {
-            Some((at, FileOp::Read, _)) => self.changed_before.get(it).is_some_and(|listed| listed < at),
-            Some(_) | None => false,
+        let as_read = |it: &String| {
+            let read = self.files.get(it).filter(|it| it.op == FileOp::Read);
+            read.zip(self.changed_before.get(it)).is_some_and(|(read, listed)| *listed < read.message)
         };
         let by = |it: &String| (!as_read(it)).then_some(ChangedBy::Other);
         changes.extend(committed.map(|it| (it.clone(), Change::Modified, by(&it), false)));
@@ -463,8 +468,8 @@ impl Work<'_> {
         }
         // Until it was staged, git listed the old path as deleted.
         for (from, to) in renames {
-            if let Some(file) = self.files.get_mut(&from).filter(|it| it.1 == FileOp::Deleted) {
-                *file = (number, FileOp::Renamed, Some(to));
+            if let Some(file) = self.files.get_mut(&from).filter(|it| it.op == FileOp::Deleted) {
+                *file = FileState { message: number, op: FileOp::Renamed, to: Some(to) };
             }
         }
     }
@@ -480,8 +485,8 @@ impl Work<'_> {
     fn was_changed_in_removed_worktree(&self, name: &str) -> bool {
         let is = |path: &str| path.strip_suffix(name).is_some_and(|it| it.ends_with('/'));
         self.changed_in_removed_worktrees.iter().any(|it| is(it))
-            || self.files.iter().any(|(path, (_, op, _))| {
-                op.changes() && is(path) && file_mentions::is_of_other_tree(path, self.base)
+            || self.files.iter().any(|(path, state)| {
+                state.op.changes() && is(path) && file_mentions::is_of_other_tree(path, self.base)
             })
     }
 
@@ -493,7 +498,7 @@ impl Work<'_> {
             self.uncommitted.delete(tree.trim_end_matches('/'));
             let gone: Vec<String> = self.files.keys().filter(|it| it.starts_with(&tree)).cloned().collect();
             for name in gone {
-                let changed = self.files.remove(&name).is_some_and(|it| it.1.changes());
+                let changed = self.files.remove(&name).is_some_and(|it| it.op.changes());
                 self.changed_in_removed_worktrees.extend(changed.then_some(name));
             }
         }
@@ -502,7 +507,7 @@ impl Work<'_> {
     /// Notes that git shows a file as changed. `by`: who changed it, if it was changed in this session.
     /// `new`: the first complete list of uncommitted files lacks it.
     fn note_change(&mut self, number: usize, name: String, change: Change, by: Option<ChangedBy>, new: bool) {
-        let (read_at, known) = self.files.get(&name).map(|it| (it.0, it.1)).unzip();
+        let (read_at, known) = self.files.get(&name).map(|it| (it.message, it.op)).unzip();
         let op = match (known, change) {
             (Some(FileOp::Deleted | FileOp::Renamed), _) => return,
             (Some(_), Change::Deleted) => FileOp::Deleted,
@@ -521,7 +526,7 @@ impl Work<'_> {
         let stays = |it: FileOp| matches!(it, FileOp::ReadThenChanged | FileOp::CreatedThenEdited);
         // The message of the read stays: a kept tail that holds only the commit does not show the read.
         let number = read_at.filter(|_| stays(op)).unwrap_or(number);
-        self.files.insert(name, (number, op, None));
+        self.files.insert(name, FileState::new(number, op));
     }
 }
 
@@ -532,7 +537,7 @@ fn has_listed<'l>(mut list: impl Iterator<Item = &'l String>, name: &str) -> boo
 
 /// The known path of a file that git printed; `None` if outside, or cut (`.../a.rs`) and ambiguous.
 fn known_path(
-    files: &HashMap<String, (usize, FileOp, Option<String>)>,
+    files: &HashMap<String, FileState>,
     listed: &Listed,
     dir: Option<&str>,
     base: Option<&str>,
@@ -582,7 +587,8 @@ mod tests {
 
     #[test]
     fn a_folder_of_the_root_is_not_one_below() {
-        let files = ["go/.tool/", "go/src/a.go"].map(|it| (it.to_owned(), (1, FileOp::Mentioned, None)));
+        let files =
+            ["go/.tool/", "go/src/a.go"].map(|it| (it.to_owned(), FileState::new(1, FileOp::Mentioned)));
         let files = HashMap::from(files);
         let known = |path: &str| {
             let listed = Listed { path: path.to_owned(), change: Change::Untracked, from_root: false };

@@ -63,13 +63,27 @@ const CLIENT_ERRORS: [&str; 4] = [
 /// Prefixes of the output of a call that never ran because a parallel call failed (Claude Code 2.1).
 const NEVER_RAN: [&str; 2] = ["Sibling tool call errored", "Cancelled: parallel tool call"];
 
+/// The last operation on a file.
+struct FileState {
+    message: usize,
+    op: FileOp,
+    /// The new path, if it was renamed.
+    to: Option<String>,
+}
+
+impl FileState {
+    fn new(message: usize, op: FileOp) -> Self {
+        Self { message, op, to: None }
+    }
+}
+
 #[derive(Default)]
 struct Work<'a> {
     base: Option<&'a str>,
     /// Whether the agent's shell reports every failure; `None` where the agent is unknown.
     unmarked_means_success: Option<bool>,
-    /// By path: message of the last operation, the operation, and the new path if renamed.
-    files: HashMap<String, (usize, FileOp, Option<String>)>,
+    /// By path.
+    files: HashMap<String, FileState>,
     /// Files that a call named by an absolute path.
     absolute_paths: HashSet<String>,
     /// Directories in which commands ran.
@@ -156,8 +170,8 @@ pub(in crate::facts) fn read(
     // Sorted below: a hash map has no stable order.
     let mut files: Vec<_> = std::mem::take(&mut work.files).into_iter().collect();
     files::drop_idle(&work, history, &mut files);
-    files.sort_by(|a, b| (a.1.0, &a.0).cmp(&(b.1.0, &b.0)));
-    facts.extend(files.into_iter().map(|(path, (message, op, to))| {
+    files.sort_by(|a, b| (a.1.message, &a.0).cmp(&(b.1.message, &b.0)));
+    facts.extend(files.into_iter().map(|(path, FileState { message, op, to })| {
         Fact::from_tools(ToolTopic::Files, message, path, Detail::File { op, to })
     }));
     facts.append(&mut work.errors);
@@ -178,7 +192,8 @@ impl Work<'_> {
         for fact in facts.iter() {
             if let Detail::File { op, to } = &fact.detail {
                 self.summary_messages.insert(fact.message);
-                self.files.insert(fact.text.to_string(), (fact.message, *op, to.clone()));
+                let state = FileState { message: fact.message, op: *op, to: to.clone() };
+                self.files.insert(fact.text.to_string(), state);
             }
             if let Detail::Error { of: Some(of), resolved: None, similar, .. } = &fact.detail {
                 let known = self.errors.len();
@@ -462,7 +477,7 @@ impl Work<'_> {
                 if let Some(asked) = asked.filter(|_| failed) {
                     let name = path(asked, None, self.base);
                     // A file that could not be read may not exist.
-                    if self.files.get(&name).is_some_and(|it| it.1 == FileOp::Mentioned) {
+                    if self.files.get(&name).is_some_and(|it| it.op == FileOp::Mentioned) {
                         self.files.remove(&name);
                     }
                 }

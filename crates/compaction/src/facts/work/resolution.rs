@@ -300,14 +300,15 @@ impl Work<'_> {
         }
         let here = command::directory(command);
         let ran = parsed.operations();
-        for error in self.errors.iter_mut().rev().take(RECENT) {
+        let base = self.base;
+        for error in self.recent_errors() {
             let Fact { text, detail: Detail::Error { of: Some(of), resolved, .. }, .. } = error else {
                 continue;
             };
             let Some((file, what)) = located(text) else { continue };
             let failed = ParsedCommand::of(of).failed_operations(text);
             let again = |it: &Operation| ran.iter().any(|run| run.name == it.name && run.covers(it));
-            if is_elsewhere(here, command::directory(of), self.base) || !failed.iter().any(again) {
+            if is_elsewhere(here, command::directory(of), base) || !failed.iter().any(again) {
                 continue;
             }
             if output.lines().any(|it| it.contains(file) && flat(it).contains(what)) {

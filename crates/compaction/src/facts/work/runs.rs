@@ -4,7 +4,7 @@ use super::command::ParsedCommand;
 use super::git::commits::branches;
 use super::outcome::{self, Outcome, wrong_flag};
 use super::paths::{is_absolute, path};
-use super::{Work, command, failure_message, has_failed, resolution};
+use super::{FileState, Work, command, failure_message, has_failed, resolution};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat, without_escapes};
 use crate::facts::voice::ToolTopic;
@@ -288,7 +288,7 @@ impl Work<'_> {
         }
         // If a test runs too, the change is taken back only to see the test fail without it.
         let name = |it: &String| path(it, parsed.git_directory().as_deref(), self.base);
-        let changed = |it: &String| self.files.get(&name(it)).is_some_and(|it| it.1.changes());
+        let changed = |it: &String| self.files.get(&name(it)).is_some_and(|it| it.op.changes());
         let edited = parsed.restored_files().iter().any(changed);
         let discards = self.resets_changes(number, parsed) || parsed.discards_changes(edited);
         if discards && !parsed.runs_tests() {
@@ -306,9 +306,9 @@ impl Work<'_> {
             let below = |it: &str| directory && it.strip_prefix(&name).is_some_and(|it| it.starts_with('/'));
             for (path, file) in &mut self.files {
                 // Of a directory, git restores what it tracks.
-                let edited = matches!(file.1, FileOp::Edited | FileOp::Written);
+                let edited = matches!(file.op, FileOp::Edited | FileOp::Written);
                 if *path == name || below(path) && edited && self.uncommitted.is_changed(path) {
-                    *file = (number, FileOp::Restored, None);
+                    *file = FileState::new(number, FileOp::Restored);
                 }
             }
         }
@@ -320,7 +320,7 @@ impl Work<'_> {
             self.files
                 .iter_mut()
                 .filter(|it| below(it.0))
-                .for_each(|it| *it.1 = (number, FileOp::Deleted, None));
+                .for_each(|it| *it.1 = FileState::new(number, FileOp::Deleted));
             self.uncommitted.delete(&name);
         }
         if parsed.is_setup() {
@@ -350,26 +350,27 @@ impl Work<'_> {
 impl Work<'_> {
     /// Notes new branches. Whether `git reset --hard` discards known edits, or commits that no branch keeps.
     fn resets_changes(&mut self, number: usize, command: &ParsedCommand) -> bool {
+        let mut discards = false;
+        for words in command.programs() {
+            self.created_refs.extend(branches(&words).0.map(|it| (number, it.to_owned())));
+            discards |= self.is_discarding_reset(number, &words);
+        }
+        discards
+    }
+
+    fn is_discarding_reset(&self, number: usize, words: &[&str]) -> bool {
         /// Number of messages; a branch created earlier was made for something else.
         const SOON: usize = 8;
-        command.programs().any(|words| {
-            if let (Some(name), _) = branches(&words) {
-                self.created_refs.push((number, name.to_owned()));
-            }
-            match words[..] {
-                ["git", "reset", ref rest @ ..] if rest.contains(&"--hard") => {
-                    let soon = self.created_refs.last().is_some_and(|it| number - it.0 <= SOON);
-                    match rest.iter().find(|it| !it.starts_with('-')) {
-                        None | Some(&"HEAD") => self.uncommitted.has_edits(),
-                        Some(to) if to.starts_with("origin/") || to.contains("@{") => {
-                            !soon && self.uncommitted.has_edits()
-                        }
-                        Some(to) => !soon && !self.created_refs.iter().any(|it| it.1 == *to),
-                    }
+        let ["git", "reset", rest @ ..] = words else { return false };
+        let soon = self.created_refs.last().is_some_and(|it| number - it.0 <= SOON);
+        rest.contains(&"--hard")
+            && match rest.iter().find(|it| !it.starts_with('-')) {
+                None | Some(&"HEAD") => self.uncommitted.has_edits(),
+                Some(to) if to.starts_with("origin/") || to.contains("@{") => {
+                    !soon && self.uncommitted.has_edits()
                 }
-                _ => false,
+                Some(to) => !soon && !self.created_refs.iter().any(|it| it.1 == *to),
             }
-        })
     }
 
     /// Removes the hashes of lost commits (amended, rebased or reset since) from the results of commands.
@@ -477,4 +478,18 @@ fn says_nothing(text: &str) -> bool {
 pub(super) fn has_moved(recent_dirs: &[String]) -> bool {
     recent_dirs.len() >= RECENT_COMMANDS
         && recent_dirs.iter().all(|it| *it == recent_dirs[0] && !it.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_branch_that_follows_a_reset_is_noted() {
+        let mut work = Work::default();
+        work.uncommitted.edit(1, "a.rs");
+        let both = ParsedCommand::of("git reset --hard && git branch kept");
+        assert!(work.resets_changes(2, &both));
+        assert!(!work.resets_changes(20, &ParsedCommand::of("git reset --hard kept")));
+    }
 }

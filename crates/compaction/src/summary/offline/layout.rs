@@ -327,11 +327,7 @@ impl Layout<'_, '_> {
 
     fn title(&self, section: usize) -> String {
         let title = self.ask.spec.sections.get(section).map_or("", |it| it.title.as_str());
-        match self.ask.spec.shape {
-            SummaryShape::Markdown => format!("\n## {title}\n"),
-            SummaryShape::Plain => format!("\n{title}:\n"),
-            SummaryShape::Xml => format!("<{title}>\n</{title}>\n"),
-        }
+        self.ask.spec.shape.section(title, "")
     }
 
     pub(super) fn render(&self, items: &[&Candidate], header: bool, pins: usize) -> String {
@@ -354,11 +350,7 @@ impl Layout<'_, '_> {
                 continue;
             }
             let body = if lines.is_empty() { "(none)\n".to_string() } else { escaped(&lines, spec.shape) };
-            match spec.shape {
-                SummaryShape::Markdown => out.push_str(&format!("\n## {}\n{body}", section.title)),
-                SummaryShape::Plain => out.push_str(&format!("\n{}:\n{body}", section.title)),
-                SummaryShape::Xml => out.push_str(&format!("<{0}>\n{body}</{0}>\n", section.title)),
-            }
+            out.push_str(&spec.shape.section(&section.title, &body));
         }
         if let Some(root) = root {
             out.push_str(&format!("</{root}>\n"));

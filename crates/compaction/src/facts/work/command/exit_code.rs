@@ -48,7 +48,7 @@ impl ParsedCommand {
 
     /// Whether its last program exits with 1 if it finds nothing or a difference, so that an exit code of 1
     /// may be its own: `make && grep x y`.
-    pub(in crate::facts) fn last_may_exit_1_on_no_match(&self) -> bool {
+    pub(in crate::facts) fn exits_1_on_no_match(&self) -> bool {
         const LOOKS: [&str; 9] = ["ls", "diff", "cmp", "test", "[", "which", "command", "lsof", "pgrep"];
         self.programs.last().is_some_and(|it| greps(name(it)) || LOOKS.contains(&name(it)))
     }

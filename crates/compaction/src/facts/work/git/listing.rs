@@ -107,7 +107,7 @@ fn long(output: &str, command: &ParsedCommand) -> Option<Vec<Listed>> {
     let asked = |it: &Vec<&str>| git_args(it).is_some_and(|it| it.first() == Some(&"status"));
     let again = command.programs().filter(asked).count() > 1;
     let mut out = Vec::new();
-    let mut known = output.contains("nothing to commit") || output.contains(CLEAN);
+    let mut known = output.contains("nothing to commit");
     // After a section's heading: whether its files are untracked, and the number of files read before it.
     let mut section: Option<(bool, usize)> = None;
     for line in output.lines() {

@@ -80,8 +80,8 @@ static ABORTED: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?m)^<(?:shell|bash)_metadata>\nUser aborted the command$");
 
 /// Reads the output of `command`. A reported exit code counts first; where it may be that of another program
-/// in a pipe or list, the runner's summary line is next. `unmarked_means_success`: an output that is not marked as failed
-/// means exit code 0.
+/// in a pipe or list, the runner's summary line is next. `unmarked_means_success`: an output that is not
+/// marked as failed means exit code 0.
 pub(in crate::facts) fn read(output: &Output, command: &str, unmarked_means_success: bool) -> Outcome {
     let parsed = ParsedCommand::of(command);
     let (head, tail) = ends(output.text.as_str());
@@ -288,8 +288,7 @@ impl Evidence<'_> {
         let kind = self.error.as_ref().map(|it| it.1);
         let test_failed = kind == Some(ErrorLine::Test) || counts.is_some_and(|it| it.failed && it.tests);
         // A search without matches exits with 1, a look at what the command removed with 2.
-        let asks =
-            self.parsed.hides_failure() || self.error.is_none() && self.parsed.last_may_exit_1_on_no_match();
+        let asks = self.parsed.hides_failure() || self.error.is_none() && self.parsed.exits_1_on_no_match();
         let nothing_found = self.missing_as_meant
             || self.exit == Some(1) && (asks || is_authenticated(self.parsed, self.head));
         if nothing_found && kind.is_none() && !failures {
