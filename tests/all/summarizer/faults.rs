@@ -174,7 +174,7 @@ fn faults() -> Vec<Fault> {
             let all = stream(api, good);
             Does::Sends(all[..all.len() / 2].to_vec())
         }),
-        fault("garbage in the stream", 5, "no JSON", |api, _, good| {
+        fault("garbage in the stream", 5, "not JSON", |api, _, good| {
             let all = format!("{}data: }}{{\u{0}\n\n", events(api, good)[0]);
             Does::Sends(http("200 OK", "text/event-stream", "", all.as_bytes()))
         }),

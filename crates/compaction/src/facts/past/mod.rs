@@ -232,16 +232,7 @@ impl SummaryReader<'_> {
             && !item
             && let Some(heading) = parse_heading(lead, self.last_number.map(|it| it + 1))
         {
-            let deeper = lead.starts_with('#') && self.level.is_some_and(|it| heading.level > it);
-            match self.topic.filter(|_| deeper) {
-                Some(Topic::Files) if is_path_only(heading_text(lead)) => {
-                    return self.files(heading_text(lead));
-                }
-                Some(Topic::Errors) if is_error_heading(&heading) => {
-                    return self.error_heading(heading_text(lead));
-                }
-                _ => return self.open(&heading),
-            }
+            return self.heading(lead, &heading);
         }
         if !lead.contains(char::is_alphanumeric) {
             return;
@@ -291,6 +282,15 @@ impl SummaryReader<'_> {
         if !self.in_analysis && !code {
             self.indent = if has_marker(lead) { indent } else { 0 };
             self.body(topic, lead);
+        }
+    }
+
+    fn heading(&mut self, lead: &str, heading: &Heading) {
+        let deeper = lead.starts_with('#') && self.level.is_some_and(|it| heading.level > it);
+        match self.topic.filter(|_| deeper) {
+            Some(Topic::Files) if is_path_only(heading_text(lead)) => self.files(heading_text(lead)),
+            Some(Topic::Errors) if is_error_heading(heading) => self.error_heading(heading_text(lead)),
+            _ => self.open(heading),
         }
     }
 
