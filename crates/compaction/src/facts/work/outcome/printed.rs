@@ -93,8 +93,9 @@ pub(super) fn is_rebased(command: &str, text: &str) -> bool {
 
 /// Whether git says that it pushed a branch or tag: `   1a2b3c4..5d6e7f8  main -> main`.
 pub(super) fn is_pushed(text: &str) -> bool {
-    // `main -> origin/main` is what a fetch prints.
-    PUSHED.find_iter(text).any(|it| !it.as_str().contains("-> origin/"))
+    // `main -> origin/main` is what a fetch prints. Of several pushes, one may have failed.
+    let pushed = PUSHED.find_iter(text).any(|it| !it.as_str().contains("-> origin/"));
+    pushed && !text.lines().any(|it| it.starts_with("fatal: "))
 }
 
 /// `committed ` with the hashes of the commits that a command made, and the branch of the last one.
