@@ -463,7 +463,7 @@ pub fn answers(history: &History) -> Vec<AnsweredRequest> {
                 !chooses_option(message, &messages[*it])
                     && (!works || *it == last && is_report(&messages[*it]))
             };
-            let silent = said.is_none() || std::mem::take(&mut interrupted);
+            let silent = std::mem::take(&mut interrupted) || said.is_none();
             if let Some(answer) = said.take().filter(answers) {
                 // A reply that asks back has done nothing yet, but may have answered a question.
                 let open = asks_back(&text_of_model(&messages[answer]));
