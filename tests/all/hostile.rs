@@ -249,7 +249,7 @@ fn kept(history: &History) -> usize {
 fn what_is_kept_grows_as_the_session_does() {
     let mut wrong = Vec::new();
     for (name, make) in SHAPES {
-        let [small, large] = [20_000, 200_000].map(|bytes| {
+        let [small, large] = [10_000, 100_000].map(|bytes| {
             let text = make(bytes);
             (text.len(), kept(&history(&text)))
         });

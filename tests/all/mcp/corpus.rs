@@ -11,7 +11,7 @@ use crate::corpus;
 /// Larger sessions are left to a server that is optimised: a test's own, or the one that `EPITOME_BINARY` names.
 fn largest() -> u64 {
     let slow = cfg!(debug_assertions) && std::env::var_os("EPITOME_BINARY").is_none();
-    if slow { 1_500_000 } else { u64::MAX }
+    if slow { 600_000 } else { u64::MAX }
 }
 
 /// Tokens of an answer after something was written, of a plan, of anything.

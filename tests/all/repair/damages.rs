@@ -74,7 +74,12 @@ impl Lines {
     }
 
     fn bytes(&self) -> Vec<u8> {
-        self.0.iter().flat_map(|it| it.iter().chain(b"\n")).copied().collect()
+        let mut out = Vec::new();
+        for line in &self.0 {
+            out.extend_from_slice(line);
+            out.push(b'\n');
+        }
+        out
     }
 
     fn done(self) -> Option<Made> {

@@ -254,7 +254,7 @@ fn churn(store: &Store, who: &str, n: u64) -> epitome::Result<Option<String>> {
 
 #[test]
 fn two_that_store_delete_and_move_are_killed_at_any_moment() {
-    const ROUNDS_EACH: usize = 20;
+    const ROUNDS_EACH: usize = 10;
     let rounds = program::rounds(ROUNDS_EACH);
     let (mut kills, mut restored, mut moved) = (0, 0, 0);
     for first in (0..rounds).step_by(ROUNDS_EACH) {

@@ -196,5 +196,5 @@ fn attachment_note(detail: &str, handle: &str) -> String {
 
 /// Whether a text is base64, possibly in several lines.
 fn is_data(text: &str) -> bool {
-    !text.is_empty() && text.split(['\n', '\r']).all(|it| it.is_empty() || is_base64(it))
+    !text.is_empty() && text.lines().all(|it| it.is_empty() || is_base64(it))
 }
