@@ -229,7 +229,7 @@ pub(crate) fn header(it: &AttemptRequest<'_>, after: u64, kept: f64, tail_mark: 
     };
     let end = tail_mark.map(|it| format!(" [end {it}]")).unwrap_or_default();
     format!(
-        "{SUMMARY_START} {} messages, {} → {} tokens; {:.0} % of its facts kept. Full original / undo: epitome restore {}{end}",
+        "{SUMMARY_START} {} messages, {} → {} tokens; {:.0} % of the checked facts kept. Full original / undo: epitome restore {}{end}",
         it.measured.history.messages().len(),
         k(it.measured.tokens),
         k(after),

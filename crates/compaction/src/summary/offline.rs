@@ -185,6 +185,7 @@ fn write_slice(
         roots: roots(&items),
         errors_apart,
         last_work: line::last_work(ledger),
+        resolved: line::resolved_failures(ledger),
         words: ask.spec.words.clone(),
     };
     let quoted = items.iter().filter(|it| it.kind == LineKind::Quoted).count();

@@ -74,15 +74,21 @@ impl SummaryReader<'_> {
         if section == Topic::Setup {
             return self.push_seen(ToolTopic::Setup, command, Detail::None);
         }
+        // The message number is of a history that is gone.
+        let (rest, resolved) = match rest.rsplit_once(" → resolved at #") {
+            Some((rest, _)) => (rest, true),
+            None => (rest, false),
+        };
         let (state, error) = match rest.split_once(": ") {
             Some((state, error)) => (state, Some(error.to_string())),
             None => (rest, None),
         };
-        self.push(
-            Topic::Commands,
-            command,
-            Detail::Command { outcome: parse_outcome(state, error), read_only: is_read_only(command) },
-        );
+        let mut outcome = parse_outcome(state, error);
+        if resolved {
+            outcome.result = Some(outcome.result.map_or("resolved".into(), |it| it + ", resolved"));
+        }
+        let detail = Detail::Command { outcome, read_only: is_read_only(command) };
+        self.push(Topic::Commands, command, detail);
     }
 
     /// Our format: ``read-only, ok: `a`, `b` ``.

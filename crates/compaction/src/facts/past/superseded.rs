@@ -254,9 +254,7 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
     let mut done_steps = done_steps.into_iter();
     facts.retain(|_| !done_steps.next().unwrap_or(false));
     let answers = answers(history);
-    facts.retain(|it| {
-        !(step(it) && it.voice() != Voice::Summary && is_abandoned(history, &answers, it.message))
-    });
+    facts.retain(|it| !(step(it) && is_abandoned(history, &answers, it)));
     // If the last turn ends as done, a list that it did not touch may be done, too.
     let ended = history.last_prompt().filter(|_| progress::ends_as_done(history));
     let left = last_report(history.messages(), |_| false).max(ended);
@@ -270,15 +268,20 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
 }
 
 /// Whether a step was planned in a turn that ended with a report which leaves nothing open, and other requests were
-/// answered since: nobody speaks of it any more.
-fn is_abandoned(history: &History, answers: &[AnsweredRequest], planned: usize) -> bool {
+/// answered since: nobody speaks of it any more. The turn of an earlier summary's step is the one that went on behind it.
+fn is_abandoned(history: &History, answers: &[AnsweredRequest], step: &Fact) -> bool {
     /// Minimum requests answered since.
     const SINCE: usize = 2;
-    let turn = answers.iter().find(|it| (it.request..it.reply).contains(&planned));
-    let Some(end) = turn.map(|it| it.reply) else { return false };
-    let report = &history.messages()[end];
-    let since = answers.iter().filter(|it| it.request > end).count();
-    since >= SINCE && is_report(report) && !leaves_open(&text_of_model(report))
+    let closes = |reply: usize| {
+        let report = &history.messages()[reply];
+        is_report(report) && !leaves_open(&text_of_model(report))
+    };
+    let turn = match step.voice() {
+        Voice::Summary => answers.iter().find(|it| it.reply > step.message && closes(it.reply)),
+        _ => answers.iter().find(|it| (it.request..it.reply).contains(&step.message)),
+    };
+    let Some(end) = turn.map(|it| it.reply).filter(|it| closes(*it)) else { return false };
+    answers.iter().filter(|it| it.request > end).count() >= SINCE
 }
 
 /// Whether a reply says that something is left, or asks.

@@ -322,6 +322,24 @@ impl Work<'_> {
         }
     }
 
+    /// Takes back what message `number` resolved, if its output prints the error again: a script may catch it.
+    pub(super) fn keep_printed_errors(&mut self, number: usize, output: &str) {
+        /// Minimum bytes of an error that says what it is about.
+        const DISTINCT: usize = 24;
+        for error in self.recent_errors() {
+            let Fact { text, detail: Detail::Error { resolved, similar, .. }, .. } = error else { continue };
+            if *resolved != Some(number) && *similar != Some(number) {
+                continue;
+            }
+            // `ValueError: bad input` may be printed as `result: bad input`.
+            let class = |it: &&str| !it.contains(' ') && (it.ends_with("Error") || it.ends_with("Exception"));
+            let said = text.split_once(": ").filter(|it| class(&it.0)).map_or(&**text, |it| it.1);
+            if said.len() >= DISTINCT && output.contains(said) {
+                (*resolved, *similar) = (None, None);
+            }
+        }
+    }
+
     /// Expects a retry of `command`, which failed with the error at index `error`.
     pub(super) fn expect_retry(&mut self, error: usize, command: &str, parsed: &ParsedCommand) {
         /// Number of commands within which a failed one is retried.

@@ -1,6 +1,6 @@
 //! How a fact is written as one line that can be read back.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::quote::{cut, finished_plan, words};
 use super::script;
@@ -45,6 +45,8 @@ pub(super) struct LineStyle {
     pub(super) follows_up: bool,
     /// The message of the last call that changed something or ran a program.
     pub(super) last_work: Option<usize>,
+    /// Failed commands, by message and command, and the message that resolved the failure.
+    pub(super) resolved: HashMap<(usize, String), usize>,
     /// The system's words, by ours.
     pub(super) words: BTreeMap<String, String>,
 }
@@ -159,11 +161,12 @@ fn raw_line(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
             let text = format!("{} {at}", command(&fact.text, chars));
             SummaryLine { label: Some("read-only, ok".into()), group: String::new(), text }
         }
-        Detail::Command { outcome, .. } => single(format!(
-            "{} → {}",
-            command(&fact.text, chars),
-            outcome_text(outcome, (!style.errors_apart).then_some(chars.max(120)))
-        )),
+        Detail::Command { outcome, .. } => {
+            let ended = outcome_text(outcome, (!style.errors_apart).then_some(chars.max(120)));
+            let resolved = style.resolved.get(&(fact.message, fact.text.to_string()));
+            let resolved = resolved.map(|by| format!(" → resolved at #{by}")).unwrap_or_default();
+            single(format!("{} → {ended}{resolved}", command(&fact.text, chars)))
+        }
         Detail::Error { of, resolved, similar, excused } => {
             // An earlier summary's error was not seen again; others may have ended with later work.
             let unseen =
@@ -218,6 +221,17 @@ pub(super) fn last_work(ledger: &Ledger) -> Option<usize> {
         | Detail::Symbol { .. } => false,
     };
     ledger.facts.iter().filter(works).map(|it| it.message).max()
+}
+
+/// Failed commands whose failure a later message resolved: message and command, and the later message.
+pub(super) fn resolved_failures(ledger: &Ledger) -> HashMap<(usize, String), usize> {
+    let resolved = |it: &Fact| match &it.detail {
+        Detail::Error { of: Some(of), resolved: Some(by), .. } if *by > it.message => {
+            Some(((it.message, of.clone()), *by))
+        }
+        _ => None,
+    };
+    ledger.facts.iter().filter_map(resolved).collect()
 }
 
 /// What became of an error in message `at`. `unseen`: nothing shows whether it still stands.

@@ -116,6 +116,8 @@ pub(super) fn assistant(
     };
     // Each part of an OpenAI reasoning item repeats the item's encrypted content; it is sent once (AI SDK).
     let mut items: HashSet<&str> = HashSet::new();
+    // A program that hides secrets can give several calls the same id. They are told apart, since outputs are found by it.
+    let mut ids: HashSet<&str> = HashSet::new();
     let first = out.len();
     let (mut reply, mut outputs) =
         (make(Role::Assistant, &info["time"]["created"]), make(Role::Tool, &Value::Null));
@@ -141,7 +143,9 @@ pub(super) fn assistant(
                 }
             }
             Some("tool") => {
-                let (call, output) = tool(part, index, record, same_model, open);
+                let id = part["callID"].as_str().filter(|it| !it.is_empty() && ids.insert(it));
+                let id = id.map_or_else(|| format!("call-{record}-{index}").into(), Into::into);
+                let (call, output) = tool(part, id, same_model, open);
                 reply.push(index, Part::Call(call));
                 if let Some(output) = output {
                     outputs.message.at = part["state"]["time"]["end"].as_i64().or(outputs.message.at);
@@ -177,10 +181,8 @@ fn flush(live: &mut LiveElement, next: LiveElement, out: &mut Vec<LiveElement>) 
     }
 }
 
-fn tool(part: &Value, index: usize, record: usize, same_model: bool, open: bool) -> (Call, Option<Output>) {
+fn tool(part: &Value, id: Arc<str>, same_model: bool, open: bool) -> (Call, Option<Output>) {
     let state = &part["state"];
-    let id = part["callID"].as_str().filter(|it| !it.is_empty());
-    let id = id.map_or_else(|| format!("call-{record}-{index}").into(), Into::into);
     let name = part["tool"].as_str().unwrap_or_default();
     let input =
         if state["input"].is_null() { "{}".to_owned() } else { history::json::compact(&state["input"]) };

@@ -10,15 +10,23 @@ impl ParsedCommand {
     pub(in crate::facts::work) fn shows_all(&self, lines: usize, through: impl Fn(&[&str]) -> bool) -> bool {
         const FILTERS: [&str; 8] = ["wc", "awk", "sed", "cut", "Select-String", "xargs", "findstr", "jq"];
         self.programs().all(|words| match file_name(words[0]) {
-            "head" | "tail" => {
-                let most =
-                    words.iter().find_map(|it| it.trim_start_matches(['-', 'n']).parse::<usize>().ok());
-                lines < most.unwrap_or(10)
-            }
+            "head" | "tail" => lines < most_lines(&words),
             it if greps(it) => through(&words),
             other => !FILTERS.contains(&other),
         })
     }
+
+    /// Whether `head` at its end may have cut off how a build or test ended.
+    pub(in crate::facts::work) fn cuts_off_the_end(&self, output: &str) -> bool {
+        let last = self.programs().last().filter(|words| self.ends_in_viewer() && words[0] == "head");
+        last.is_some_and(|words| self.is_setup() && output.lines().count() >= most_lines(&words))
+    }
+}
+
+/// The lines that `head` or `tail` prints at most.
+fn most_lines(words: &[&str]) -> usize {
+    let given = words.iter().find_map(|it| it.trim_start_matches(['-', 'n']).parse().ok());
+    given.unwrap_or(10)
 }
 
 /// Whether a search lets through a line that it reads from a pipe; false if that is unclear.
@@ -58,5 +66,8 @@ mod tests {
         let shows = |it: &str, lines| ParsedCommand::of(it).shows_all(lines, |_| true);
         assert!(shows("tsc | grep error | head -20", 19) && !shows("tsc | head -20", 20));
         assert!(!shows("tsc | wc -l", 1));
+        let cuts = |it: &str| ParsedCommand::of(it).cuts_off_the_end("a\nb\nc\n");
+        assert!(cuts("npm test 2>&1 | head -3") && cuts("cd a && cargo build | head -n 2"));
+        assert!(!cuts("npm test | head -4") && !cuts("npm test | tail -3") && !cuts("ls | head -3"));
     }
 }

@@ -142,6 +142,7 @@ pub(in crate::facts) fn read(output: &Output, command: &str, unmarked_means_succ
             .or_else(|| (is_number && parsed.ends_in_count()).then(|| number.into())),
         wrong_flag: wrong_flag(command, head).or_else(|| wrong_flag(command, tail)),
         conflict: conflict(command, head).or_else(|| conflict(command, tail)),
+        end_cut: parsed.cuts_off_the_end(&output.text.as_str()),
         asks: parsed.ends_in_viewer()
             && !prints_contents
             && !ANSWERS.iter().any(|it| command.contains(it))
@@ -228,6 +229,8 @@ struct Evidence<'a> {
     created_or_count: Option<String>,
     wrong_flag: Option<String>,
     conflict: Option<String>,
+    /// `head` may have cut off how a build or test ended.
+    end_cut: bool,
     /// The output ends where a program waits for an answer.
     asks: bool,
     /// The line with which a runner says that what it ran failed.
@@ -332,7 +335,7 @@ impl Evidence<'_> {
             _ if passes && !self.prints_contents => Some(true),
             // A failed test or compiler error counts, whatever ran after it.
             _ if kind.is_some_and(|it| it < ErrorLine::Message) => Some(false),
-            _ if self.hidden || self.asks => None,
+            _ if self.hidden || self.asks || self.end_cut => None,
             _ if !has_result && self.parsed.hides_check(!first.is_empty()) => None,
             Some(_) => Some(has_result || kind.is_none_or(|it| it < ErrorLine::Mark)),
             None if kind.is_some_and(|it| it != ErrorLine::Phrase) => Some(false),

@@ -18,6 +18,17 @@ fn a_call_without_an_id_keeps_its_name_in_a_new_session() {
 }
 
 #[test]
+fn calls_with_the_same_id_in_one_message_are_told_apart() {
+    let source = export(vec![user("go"), answer(json!([done("REDACTED", "one"), done("REDACTED", "two")]))]);
+    let session = read(&source).unwrap();
+    let messages = session.history.messages();
+    let calls: Vec<_> = messages.iter().flat_map(Message::calls).map(|it| it.id.clone()).collect();
+    let outputs: Vec<_> = messages.iter().flat_map(Message::outputs).map(|it| it.id.clone()).collect();
+    assert_eq!(calls, outputs);
+    assert_eq!((calls.len(), &*calls[0], calls[0] == calls[1]), (2, "REDACTED", false));
+}
+
+#[test]
 fn patches_in_place() {
     let source = export(vec![user("one"), answer(json!([done("a", "long output")])), says("end")]);
     let old = String::from_utf8(source.bytes(0..source.len()).unwrap()).unwrap();
