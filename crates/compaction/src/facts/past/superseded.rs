@@ -293,22 +293,33 @@ fn is_request(message: &Message) -> bool {
     argless_command(message).is_some() || message.is_prompt() && !is_trivial(&message.plain())
 }
 
-/// Whether a prompt is the text of a skill that the client put in the place of its slash command.
-fn is_skill_text(message: &Message) -> bool {
-    /// Characters at its beginning in which it says so.
+/// The first characters of a prompt, in lower case, in which it says what it is.
+fn head(message: &Message) -> String {
     const HEAD: usize = 400;
-    let text = message.plain();
-    text.starts_with("# ") && clip(&text, HEAD).0.to_lowercase().contains("\nuse this skill ")
+    clip(&message.plain(), HEAD).0.to_lowercase()
 }
 
-/// Drops rules that were given for one request, once the user has made another.
+/// Whether a prompt is the text of a skill that the client put in the place of its slash command.
+fn is_skill_text(message: &Message) -> bool {
+    let head = head(message);
+    head.starts_with("# ") && head.contains("\nuse this skill ")
+}
+
+/// Drops rules that were given for one request, once the user has made another. Rules within the steps of a procedure
+/// were asked for in its task.
 pub(in crate::facts) fn drop_expired_rules(history: &History, facts: &mut Vec<Fact>) {
     let Some(newest) = history.messages().iter().rposition(is_request) else { return };
-    let rule = |it: &Fact| matches!(it.topic, Topic::Constraints | Topic::Directives);
     let messages = history.messages();
+    let old_rule = |it: &Fact| {
+        let rule = matches!(it.topic, Topic::Constraints | Topic::Directives);
+        rule && it.voice() == Voice::User && it.message < newest
+    };
     let of_skill = |it: &Fact| messages.get(it.message).is_some_and(is_skill_text);
-    let has_expired = |it: &Fact| for_one_request(&it.text) || of_skill(it);
-    facts.retain(|it| !(rule(it) && it.voice() == Voice::User && it.message < newest && has_expired(it)));
+    facts.retain(|it| !(old_rule(it) && (for_one_request(&it.text) || of_skill(it))));
+    let of_steps = |it: &Fact| messages.get(it.message).is_some_and(|it| head(it).contains("follow these steps"));
+    for fact in facts.iter_mut().filter(|it| old_rule(it) && of_steps(it)) {
+        fact.topic = Topic::Directives;
+    }
 }
 
 /// Maximum bytes of a question that is no task of its own.

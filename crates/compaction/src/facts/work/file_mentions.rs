@@ -41,7 +41,18 @@ pub(in crate::facts) fn in_output(output: &str) -> Vec<&str> {
 /// src/a.rs:12.
 pub(in crate::facts) fn in_prose(text: &str) -> Vec<&str> {
     let apart = |c: char| c.is_whitespace() || "()\"'`,;|".contains(c);
-    let words = clip(text, MAX_BYTES).0.split(apart).filter(|it| it.contains('/') && !it.contains("://"));
+    // `Library/Application Support/a.json` is one path with a blank, whose end is no path of its own.
+    let continues = |before: &str, it: &str| {
+        let open = before.strip_suffix(' ').is_some_and(|it| it.contains('/') && !file_name(it).contains('.'));
+        open && it.starts_with(char::is_uppercase)
+    };
+    let mut before = "";
+    let words = clip(text, MAX_BYTES).0.split_inclusive(apart).filter_map(|it| {
+        let word = it.trim_end_matches(apart);
+        let names = word.contains('/') && !word.contains("://") && !continues(before, word);
+        before = it;
+        names.then_some(word)
+    });
     // Brackets within a path name a parameter: `app/[id]/page.tsx`; not so `<name>/a.json`, `src/*.rs`.
     let paths = words.map(|it| {
         let it = it.trim_end_matches(['.', ':', '!', '?', ']', '}', '>', '*']);
@@ -179,7 +190,7 @@ mod tests {
 
     #[test]
     fn files_are_read_off_prose() {
-        let text = "It stands in `src/a.rs:12`, see [b](/w/lib/b.ts:3), c/d.py, app/[id]/e.ts, [lib/f.ts]. And and/or, A.md/B.json, <name>/g.json, lib/*.rs, @lib/i.rs, @/lib/j.ts, *lib/h.rs*, https://x.io/a.html, 1/2.5.";
+        let text = "It stands in `src/a.rs:12`, see [b](/w/lib/b.ts:3), c/d.py, app/[id]/e.ts, [lib/f.ts]. And and/or, A.md/B.json, <name>/g.json, lib/*.rs, @lib/i.rs, @/lib/j.ts, *lib/h.rs*, https://x.io/a.html, 1/2.5, Library/Application Support/k.json.";
         assert_eq!(
             in_prose(text),
             ["/w/lib/b.ts", "app/[id]/e.ts", "c/d.py", "lib/f.ts", "lib/h.rs", "lib/i.rs", "src/a.rs"]

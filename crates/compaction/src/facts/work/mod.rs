@@ -288,7 +288,7 @@ pub(crate) const REPOSITORY: &str = "git: ";
 const CHECKED_OUT: &str = "checked out: ";
 
 /// Drops identifiers that another fact makes redundant: hashes of commits that are listed with their subject,
-/// and symbols of deleted files. Symbols of a renamed file get its new path.
+/// symbols of deleted files, and symbols that a listed file is named after. Symbols of a renamed file get its new path.
 pub(in crate::facts) fn drop_redundant_names(facts: &mut Vec<Fact>) {
     let mut gone: HashMap<String, Option<String>> = HashMap::new();
     let mut there: HashSet<String> = HashSet::new();
@@ -322,7 +322,10 @@ pub(in crate::facts) fn drop_redundant_names(facts: &mut Vec<Fact>) {
                 true
             }
             Some(None) => false,
-            None => true,
+            None => {
+                let stem = paths::file_name(file).split('.').next();
+                !(stem == Some(&*it.text) && there.contains(file))
+            }
         },
         _ => true,
     });
