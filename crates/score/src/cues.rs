@@ -196,6 +196,12 @@ pub(super) const NOT_A_DECISION: &[&str] = &[
     "let's go", "let's say", "let's do a", "no, that's",
 ];
 
+/// In a question that yes or no answers.
+pub(super) const YES_OR_NO: &[&str] = &[
+    "want me to", "would you like", "do you want", "shall i", "shall we", "should i", "should we", "may i", "does this",
+    "does that", "is this", "is that", "吗", "嗎", "要不要", "是否",
+];
+
 pub(super) const YES: &[&str] = &[
     "yes", "yeah", "yep", "yup", "sure", "ok", "okay", "do it", "go ahead", "go for it", "sounds good",
     "please do", "correct", "agreed", "approved", "lgtm", "y", "1000%", "是", "是的", "好", "好的", "可以",

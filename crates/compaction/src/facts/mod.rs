@@ -294,14 +294,14 @@ fn read_messages(history: &History, origin: &(dyn Fn(usize) -> usize + Sync)) ->
     );
     facts.extend(said);
     facts.extend(names);
-    work::drop_redundant_names(&mut facts);
+    work::identifiers::drop_redundant_names(&mut facts);
     past::superseded::drop_refused_steps(&mut facts);
     past::superseded::settle_steps(history, &mut facts);
     past::temporary::drop_outdated(history, &mut facts);
     past::overtaken::drop_overtaken(history, &mut facts);
     past::repeated::drop_repeated(history, &mut facts);
     past::repeated::drop_lost_hashes(|it| commits.is_lost(it), &mut facts);
-    past::superseded::drop_expired_rules(history, &mut facts);
+    past::expired_rules::drop_expired_rules(history, &mut facts);
     talk::overruled::drop_overruled(history, &mut facts);
     past::superseded::replace_answered_goal(history, &mut facts);
     talk::approved::read(history, &mut facts);

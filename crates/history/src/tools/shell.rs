@@ -156,20 +156,24 @@ fn walk(
             }
             words => {
                 let words = unwrapped(words);
-                let shell = words.windows(3).position(|it| wraps(&it[0], &it[1]));
-                let shell = shell.filter(|_| nesting.depth < DEEPEST);
+                // `zsh -i -c SCRIPT` has a flag before that of the script.
+                let script = words.windows(3).position(|it| wraps(&it[0], &it[1])).map(|it| (it, it + 2));
+                let flagged = |it: &[String]| it[1].starts_with('-') && wraps(&it[0], &it[2]);
+                let script = script.or_else(|| words.windows(4).position(flagged).map(|it| (it, it + 3)));
+                let script = script.filter(|_| nesting.depth < DEEPEST);
+                let shell = script.map(|it| it.0);
                 let own = &words[..shell.unwrap_or(words.len())];
                 if shell != Some(0) {
                     visit(&simple, program(own, joint, place), nesting);
                     place.follow(own);
                 }
-                if let Some(shell) = shell {
+                if let Some((shell, script)) = script {
                     let inner = Nesting {
                         depth: nesting.depth + 1,
                         elsewhere: nesting.elsewhere || shell > 0,
                         joint: if shell == 0 { joint } else { Joint::None },
                     };
-                    walk(&words[shell + 2], &mut place.clone(), inner, visit);
+                    walk(&words[script], &mut place.clone(), inner, visit);
                 }
             }
         }
@@ -531,6 +535,7 @@ mod tests {
             ("(a |\n b) | c\n\nd;;", "a, Pipe b, Pipe c, Then d"),
             ("rg 'a|b; c' x", "rg a|b; c x"),
             ("x; bash -c 'a | b'", "x, Then a, Pipe b"),
+            ("x; zsh -i -c 'a | b' | c", "x, Then a, Pipe b, Pipe c"),
             ("make |& tee log", "make, Pipe tee log"),
             ("x; wsl -d u -- bash -lc 'a && b | c'", "x, Then wsl -d u --, a, And b, Pipe c"),
             (

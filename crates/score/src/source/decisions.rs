@@ -232,7 +232,14 @@ fn answers_briefly(said: &[Sentence], assistant: &Offer) -> Option<String> {
     if !short || goes_on || asks(only) || undecided(only) || yes_or_no(only).is_some() {
         return None;
     }
-    assistant.ends_asking()
+    assistant.ends_asking().filter(|asked| !changes_subject(asked, &only.text))
+}
+
+/// Whether what follows a question that yes or no answers has no word in common with it: it is about something else.
+fn changes_subject(asked: &str, said: &str) -> bool {
+    let lower = asked.to_lowercase();
+    let (asked, said) = (content(asked), content(said));
+    cues::YES_OR_NO.iter().any(|it| has_phrase(&lower, it)) && !said.iter().any(|it| asked.contains(it))
 }
 
 /// Answers to tools that ask, in order; `None` in place of an answer that a later one replaced.

@@ -2,6 +2,7 @@
 
 mod commands;
 pub(in crate::facts) mod evidence;
+pub(in crate::facts) mod expired_rules;
 mod files;
 pub(in crate::facts) mod headings;
 pub(in crate::facts) mod overtaken;

@@ -8,7 +8,7 @@ use super::progress;
 use super::step_index::MAX_CANDIDATES;
 use super::temporary::{self, is_report, says_remaining};
 use crate::facts::plan::TaskUpdate;
-use crate::facts::talk::orders::{for_one_request, polarity};
+use crate::facts::talk::orders::polarity;
 use crate::facts::talk::report::{delivers, speaks, statements, text_of_model};
 use crate::facts::talk::{
     MAX_REPLY_BYTES, answers_question, asks, asks_back, chooses_option, is_praise, is_question, is_trivial,
@@ -16,7 +16,7 @@ use crate::facts::talk::{
 };
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
-use crate::facts::text::{clip, is_camel_case, sentences};
+use crate::facts::text::{is_camel_case, sentences};
 use crate::facts::voice::{argless_command, is_asked};
 use crate::facts::work::command::ParsedCommand;
 use crate::facts::{Detail, Fact, Polarity, Topic, Voice};
@@ -289,37 +289,8 @@ fn leaves_open(text: &str) -> bool {
     leaves_question(text) || says_remaining(text) || CUES.unfinished.is_in(&Lowercased::of(text))
 }
 
-fn is_request(message: &Message) -> bool {
+pub(super) fn is_request(message: &Message) -> bool {
     argless_command(message).is_some() || message.is_prompt() && !is_trivial(&message.plain())
-}
-
-/// The first characters of a prompt, in lower case, in which it says what it is.
-fn head(message: &Message) -> String {
-    const HEAD: usize = 400;
-    clip(&message.plain(), HEAD).0.to_lowercase()
-}
-
-/// Whether a prompt is the text of a skill that the client put in the place of its slash command.
-fn is_skill_text(message: &Message) -> bool {
-    let head = head(message);
-    head.starts_with("# ") && head.contains("\nuse this skill ")
-}
-
-/// Drops rules that were given for one request, once the user has made another. Rules within the steps of a procedure
-/// were asked for in its task.
-pub(in crate::facts) fn drop_expired_rules(history: &History, facts: &mut Vec<Fact>) {
-    let Some(newest) = history.messages().iter().rposition(is_request) else { return };
-    let messages = history.messages();
-    let old_rule = |it: &Fact| {
-        let rule = matches!(it.topic, Topic::Constraints | Topic::Directives);
-        rule && it.voice() == Voice::User && it.message < newest
-    };
-    let of_skill = |it: &Fact| messages.get(it.message).is_some_and(is_skill_text);
-    facts.retain(|it| !(old_rule(it) && (for_one_request(&it.text) || of_skill(it))));
-    let of_steps = |it: &Fact| messages.get(it.message).is_some_and(|it| head(it).contains("follow these steps"));
-    for fact in facts.iter_mut().filter(|it| old_rule(it) && of_steps(it)) {
-        fact.topic = Topic::Directives;
-    }
 }
 
 /// Maximum bytes of a question that is no task of its own.

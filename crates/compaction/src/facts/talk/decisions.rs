@@ -1,16 +1,17 @@
 //! Questions of the model, and what the user's replies decide.
 
 use super::is_very_short;
-use super::orders::{QUESTION_START, polarity};
+use super::orders::{QUESTION_START, begins_with_no, polarity};
 use super::report::text_of_model;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::regions::{Region, regions};
 use crate::facts::text::{clip, clip_end, flat, sentences, without_bold, without_markers};
 use crate::facts::voice::{Prompt, Quote};
-use crate::facts::{Detail, Fact, Topic};
+use crate::facts::{Detail, Fact, Polarity, Topic};
 use history::Message;
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 /// Maximum characters of a prompt that answers the model's question by a yes, a no or a choice.
 pub(super) const MAX_ANSWER_CHARS: usize = 240;
@@ -147,7 +148,7 @@ pub(super) fn read_decisions(
     if GO_ON.is_match(whole) && asked.is_some_and(|it| it.contains(", or ")) {
         return;
     }
-    if asked.is_some_and(|it| replies_to(it, whole)) {
+    if asked.is_some_and(|it| replies_to(it, whole) && decides(&in_context(&before, it), whole)) {
         // Approval may come with a further question.
         let approved = approves(&lower, whole);
         let means = advised.map(|it| it.1).filter(|_| approved);
@@ -241,6 +242,62 @@ pub(super) fn replies_to(asked: &str, prompt: &str) -> bool {
     let short = prompt.len() <= MAX_REPLY_BYTES || count <= MAX_ANSWER_CHARS && decides;
     let answers = !asks(prompt) && short || approves && count <= MAX_APPROVAL_CHARS;
     answers && !OPEN_INVITATION.is_match(asked) && !PUZZLED.is_match(prompt)
+}
+
+/// A question that yes or no answers.
+static YES_OR_NO: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)\b(?:want me to|would you like|do you want|shall (?:i|we)|should (?:i|we)|(?:may|can|could) (?:i|we)|are you",
+    r"|(?:does|is|are|do) (?:this|that|it|these|everything|you))\b",
+    r"|吗|嗎|要不要|是否|ますか|ましょうか|でしょうか|까요|습니까|나요",
+));
+
+/// Whether the reply to a question decides it. After a question that yes or no answers, the user may speak of something
+/// else: then the reply has no word in common with the question.
+fn decides(asked: &str, reply: &str) -> bool {
+    let lower = Lowercased::of(reply);
+    if !YES_OR_NO.is_match(asked) || approves(&lower, reply) || CUES.choose.is_in(&lower) {
+        return true;
+    }
+    // "Don't use x" is an order, whatever was asked; "no, use y" is an answer.
+    let refuses =
+        CUES.refuse.is_in(&lower) && (polarity(reply) != Some(Polarity::Forbid) || begins_with_no(reply));
+    let words: HashSet<String> = topic_words(asked);
+    refuses || is_very_short(reply) || topic_words(reply).iter().any(|it| words.contains(it))
+}
+
+/// Words that say what a text is about, without endings; of a text in ideographs or Hangul, all pairs of characters.
+fn topic_words(text: &str) -> HashSet<String> {
+    /// Minimum characters of a word, and how many of them are compared.
+    const LEAST: usize = 4;
+    const STEM: usize = 5;
+    const EMPTY: [&str; 16] = [
+        "want",
+        "would",
+        "like",
+        "shall",
+        "should",
+        "could",
+        "does",
+        "this",
+        "that",
+        "these",
+        "with",
+        "have",
+        "your",
+        "then",
+        "everything",
+        "need",
+    ];
+    let mut out = HashSet::new();
+    for word in text.split(|it: char| !it.is_alphanumeric()).map(str::to_lowercase) {
+        let chars: Vec<char> = word.chars().collect();
+        if !word.is_ascii() && chars.iter().any(|it| *it >= '\u{2e80}') {
+            out.extend(chars.windows(2).map(|it| it.iter().collect::<String>()));
+        } else if chars.len() >= LEAST && !EMPTY.contains(&word.as_str()) {
+            out.insert(chars.iter().take(STEM).collect());
+        }
+    }
+    out
 }
 
 /// Whether a message of the model ends with a question that it needs an answer to, rather than with an offer.

@@ -91,11 +91,11 @@ pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
                     }
                     facts.extend(referred_items(said, &text_of_model(&messages[said]), &prompt_text));
                 }
-                read_rules(number, &prompt, &mut facts);
                 // The prompt that starts the work answers nothing.
                 let asked = unanswered.take().filter(|_| started).map(|it| &messages[it]);
-                let chosen =
-                    is_very_short(&prompt_text) && asked.is_some_and(|it| answers_question(message, it));
+                let answers = asked.is_some_and(|it| answers_question(message, it));
+                read_rules(number, &prompt, answers, &mut facts);
+                let chosen = is_very_short(&prompt_text) && answers;
                 read_decisions(number, &prompt, asked, last_model_message.is_some(), &mut facts);
                 if started {
                     read_objection(number, &prompt_text, &messages[..number], &mut facts);

@@ -44,6 +44,24 @@ pub(in crate::facts) fn polarity(sentence: &str) -> Option<Polarity> {
     }
 }
 
+/// Whether a reply begins with "no" as a word of its own.
+pub(super) fn begins_with_no(reply: &str) -> bool {
+    const NO: [&str; 3] = ["no", "nope", "nah"];
+    let first = reply.trim_start().split(|it: char| !it.is_alphabetic()).next();
+    first.is_some_and(|it| NO.iter().any(|no| it.eq_ignore_ascii_case(no)))
+}
+
+/// What follows a "no" that answers a question, if it is an order: "no push everything". In "no need to", it forbids.
+fn after_no(reply: &str) -> Option<&str> {
+    const ORDERS: [&str; 20] = [
+        "push", "keep", "use", "do", "just", "go", "continue", "leave", "add", "make", "let", "it", "i",
+        "we", "that", "this", "you", "please", "commit", "try",
+    ];
+    let rest = begins_with_no(reply).then(|| reply.trim_start().trim_start_matches(char::is_alphabetic))?;
+    let next = rest.split(|it: char| !it.is_alphabetic()).find(|it| !it.is_empty())?;
+    ORDERS.iter().any(|it| next.eq_ignore_ascii_case(it)).then_some(rest)
+}
+
 /// Words that may precede a prohibition: `and please never`.
 const BEFORE_ORDER: [&str; 44] = [
     "please",
@@ -227,7 +245,8 @@ fn sentences_of<'p>(prompt: &'p Prompt) -> Vec<(&'p str, Region, &'p str)> {
     prompt.parts().iter().zip(&speakers).flat_map(of_part).collect()
 }
 
-pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut Vec<Fact>) {
+/// `answers`: the prompt answers a question of the model, so that a "no" at its beginning forbids nothing.
+pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, answers: bool, facts: &mut Vec<Fact>) {
     let mut of_document: Vec<Fact> = Vec::new();
     let parts = prompt.parts();
     let plans: Vec<Outline> = parts.iter().map(|it| Outline::of(it)).collect();
@@ -254,6 +273,10 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut V
         // A quoted cue is not the user's: `It says "never block".`
         let own =
             if sentence.starts_with(['"', '“']) { sentence.into() } else { without_quotations(sentence) };
+        let own = match answers.then(|| after_no(&own)).flatten() {
+            Some(rest) => rest.to_owned().into(),
+            None => own,
+        };
         let polarity = polarity(&own).or_else(|| (whole || in_list).then_some(Polarity::Require));
         let describes = || {
             let review = reviews.iter().any(|it| std::ptr::eq(*it, part)) && DESCRIBES.is_match(sentence);

@@ -30,6 +30,9 @@ static SPEAKER: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 /// A shell prompt with a command: `❯ ls`, `$ ls`, `me@host:~$ ls`.
 static SHELL_PROMPT: AsciiFirstRegex =
     AsciiFirstRegex::new(r"^(?:❯ |\$ [a-z./~]|[\w.-]+@[\w.-]+(?::\S*?| [^\s$%#]+)? ?[$%#] )\S*");
+/// An exception with the name of its package: `java.io.IOException: Connection reset`.
+static EXCEPTION: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"\b[a-z]\w*(?:\.[\w$]+)*\.[A-Z][\w$]*(?:Exception|Error): ");
 /// How the preamble of a harness begins, which tells the model its role.
 static PREAMBLE: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)^\W*(?:(?:setting|context|role|system)\b\W*)?(?:you are (?:an?|the) |your name is |you(?:'|’)re (?:an?|the) |act as )",
@@ -51,6 +54,7 @@ pub(crate) fn regions(text: &str) -> Vec<(Region, &str)> {
     let lines = split_at_fences(text);
     let mut kinds = vec![Region::Typed; lines.len()];
     mark_logs(&lines, &mut kinds);
+    mark_exceptions(&lines, &mut kinds);
     mark_terminal(&lines, &mut kinds);
     mark_transcript(&lines, &mut kinds);
     mark_document(&lines, &mut kinds);
@@ -154,6 +158,15 @@ fn mark_logs(lines: &[&str], kinds: &mut [Region]) {
     };
     mark(&stamped, STAMPED);
     mark(&|it| is_machine_output(it) && !it.trim_end().ends_with(':'), OTHERS);
+}
+
+/// Marks lines that an exception was pasted into.
+fn mark_exceptions(lines: &[&str], kinds: &mut [Region]) {
+    for (line, kind) in lines.iter().zip(kinds) {
+        if EXCEPTION.is_match(line) {
+            *kind = Region::Log;
+        }
+    }
 }
 
 /// Marks text copied from a terminal: a shell prompt and the output below it, up to a blank line or a

@@ -43,7 +43,8 @@ pub(in crate::facts) fn in_prose(text: &str) -> Vec<&str> {
     let apart = |c: char| c.is_whitespace() || "()\"'`,;|".contains(c);
     // `Library/Application Support/a.json` is one path with a blank, whose end is no path of its own.
     let continues = |before: &str, it: &str| {
-        let open = before.strip_suffix(' ').is_some_and(|it| it.contains('/') && !file_name(it).contains('.'));
+        let open =
+            before.strip_suffix(' ').is_some_and(|it| it.contains('/') && !file_name(it).contains('.'));
         open && it.starts_with(char::is_uppercase)
     };
     let mut before = "";

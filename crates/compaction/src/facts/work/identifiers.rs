@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::REPOSITORY;
 use super::command::{self, ParsedCommand};
 use super::file_mentions::is_kept_by_tools;
 use super::git::commits::Commits;
@@ -10,7 +11,7 @@ use super::symbols::{MAX_PER_MESSAGE, Symbols, single_file};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, user_text};
 use crate::facts::voice::ToolTopic;
-use crate::facts::{Detail, Fact, Name};
+use crate::facts::{Detail, Fact, FileOp, Name};
 use history::tools::{self, Action, Meaning};
 use history::{Call, History, Kind, Part, Role, Text};
 
@@ -187,7 +188,12 @@ impl Names {
                         before.strip_suffix('.').is_some_and(|it| it.ends_with(|c: char| c.is_ascii_digit()));
                     let alone = alone && !before.ends_with('#') && !in_number;
                     let of_tool = is_kept_by_tools(word_around(text, it.range()));
-                    let none = styles || of_tool || is_signature(text, it.start());
+                    // A script may print one of several values.
+                    let echoed = *kind == Name::Setting
+                        && ["echo", "printf"]
+                            .iter()
+                            .any(|it| before.trim_end_matches(['"', '\'', ' ']).ends_with(it));
+                    let none = styles || of_tool || echoed || is_signature(text, it.start());
                     // A glob: `git tag --list 'v0.5*'`.
                     let glob = *kind == Name::Version
                         && text[it.end()..].starts_with('*')
@@ -376,6 +382,7 @@ fn is_informative(kind: Name, text: &str) -> bool {
             matches!(text.len(), 7..=23 | 25..=40 | 64 | 71)
                 && text.bytes().any(|b| b.is_ascii_digit())
                 && text.bytes().any(|b| b.is_ascii_lowercase())
+                && text != "ed25519"
         }
         Name::Branch => {
             text.contains(['/', '-'])
@@ -426,4 +433,48 @@ fn is_informative(kind: Name, text: &str) -> bool {
         }
         Name::Port | Name::Id | Name::Colour => true,
     }
+}
+
+/// Drops identifiers that another fact makes redundant: hashes of commits that are listed with their subject,
+/// symbols of deleted files, and symbols that a listed file is named after. Symbols of a renamed file get its new path.
+pub(in crate::facts) fn drop_redundant_names(facts: &mut Vec<Fact>) {
+    let mut gone: HashMap<String, Option<String>> = HashMap::new();
+    let mut there: HashSet<String> = HashSet::new();
+    let mut repository = String::new();
+    for fact in facts.iter() {
+        match &fact.detail {
+            Detail::File { op: FileOp::Deleted, .. } => {
+                gone.insert(fact.text.to_string(), None);
+            }
+            Detail::File { op: FileOp::Renamed, to } => {
+                gone.insert(fact.text.to_string(), to.clone());
+            }
+            Detail::File { .. } => {
+                there.insert(fact.text.to_string());
+            }
+            Detail::None if fact.text.starts_with(REPOSITORY) => repository += &fact.text,
+            _ => {}
+        }
+    }
+    // `Some(None)`: deleted, itself or with a directory that it was in. `Some(Some(path))`: renamed.
+    let gone = |file: &str| {
+        let deleted = |dir: &str| gone.get(dir).filter(|it| it.is_none());
+        let with_directory = || file.match_indices('/').find_map(|it| deleted(&file[..it.0]));
+        gone.get(file).or_else(|| with_directory().filter(|_| !there.contains(file)))
+    };
+    facts.retain_mut(|it| match &mut it.detail {
+        Detail::Name(Name::Hash) => !repository.contains(clip(&it.text, 7).0),
+        Detail::Symbol { file: Some(file), .. } => match gone(file) {
+            Some(Some(to)) => {
+                *file = to.clone();
+                true
+            }
+            Some(None) => false,
+            None => {
+                let stem = file_name(file).split('.').next();
+                !(stem == Some(&*it.text) && there.contains(file))
+            }
+        },
+        _ => true,
+    });
 }

@@ -18,7 +18,7 @@ use crate::facts::skills;
 use crate::facts::talk::orders::rule_topic;
 use crate::facts::text::{clip, flat, without_durations, without_escapes};
 use crate::facts::voice::{ToolTopic, UserReply};
-use crate::facts::{Detail, Fact, FileOp, Name, Topic, input_of};
+use crate::facts::{Detail, Fact, FileOp, Topic, input_of};
 use command::{Operation, ParsedCommand};
 use paths::{is_elsewhere, path};
 use runs::has_moved;
@@ -286,50 +286,6 @@ pub(crate) const REPOSITORY: &str = "git: ";
 
 /// What follows [`REPOSITORY`] in the line about the current branch.
 const CHECKED_OUT: &str = "checked out: ";
-
-/// Drops identifiers that another fact makes redundant: hashes of commits that are listed with their subject,
-/// symbols of deleted files, and symbols that a listed file is named after. Symbols of a renamed file get its new path.
-pub(in crate::facts) fn drop_redundant_names(facts: &mut Vec<Fact>) {
-    let mut gone: HashMap<String, Option<String>> = HashMap::new();
-    let mut there: HashSet<String> = HashSet::new();
-    let mut repository = String::new();
-    for fact in facts.iter() {
-        match &fact.detail {
-            Detail::File { op: FileOp::Deleted, .. } => {
-                gone.insert(fact.text.to_string(), None);
-            }
-            Detail::File { op: FileOp::Renamed, to } => {
-                gone.insert(fact.text.to_string(), to.clone());
-            }
-            Detail::File { .. } => {
-                there.insert(fact.text.to_string());
-            }
-            Detail::None if fact.text.starts_with(REPOSITORY) => repository += &fact.text,
-            _ => {}
-        }
-    }
-    // `Some(None)`: deleted, itself or with a directory that it was in. `Some(Some(path))`: renamed.
-    let gone = |file: &str| {
-        let deleted = |dir: &str| gone.get(dir).filter(|it| it.is_none());
-        let with_directory = || file.match_indices('/').find_map(|it| deleted(&file[..it.0]));
-        gone.get(file).or_else(|| with_directory().filter(|_| !there.contains(file)))
-    };
-    facts.retain_mut(|it| match &mut it.detail {
-        Detail::Name(Name::Hash) => !repository.contains(clip(&it.text, 7).0),
-        Detail::Symbol { file: Some(file), .. } => match gone(file) {
-            Some(Some(to)) => {
-                *file = to.clone();
-                true
-            }
-            Some(None) => false,
-            None => {
-                let stem = paths::file_name(file).split('.').next();
-                !(stem == Some(&*it.text) && there.contains(file))
-            }
-        },
-        _ => true,
-    });
-}
 
 /// Number of messages within which an agent returns to what it listed or tried.
 const RECENT_MESSAGES: usize = 60;

@@ -2,7 +2,7 @@
 
 use super::command::ParsedCommand;
 use super::git::commits::branches;
-use super::outcome::{self, Outcome, wrong_flag};
+use super::outcome::{self, Outcome, says_nothing, wrong_flag};
 use super::paths::{is_absolute, path};
 use super::{FileState, Work, command, failure_message, has_failed, resolution};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
@@ -44,8 +44,10 @@ impl Work<'_> {
         {
             let failed = has_failed(output);
             let text = output.text.as_str();
-            let masked = parsed.iter().any(|it| it.masks_exit_code() || it.hides_check(false))
-                || commands.iter().any(|it| wrong_flag(it, text).is_some());
+            let hides = |it: &ParsedCommand| {
+                it.masks_exit_code() || it.hides_check(false) || outcome::tells_nothing(it, text)
+            };
+            let masked = parsed.iter().any(hides) || commands.iter().any(|it| wrong_flag(it, text).is_some());
             outcome.ok = (failed || self.unmarked_means_success.is_none() && !masked).then_some(!failed);
             outcome.error = failed.then(|| failure_message(output));
         }
@@ -466,13 +468,6 @@ fn is_empty_output(output: &Output) -> bool {
     let code = text.strip_prefix("Exit code ").map(|it| it.trim_start_matches(|c: char| c.is_ascii_digit()));
     let text = code.unwrap_or(text).trim();
     text.is_empty() || says_nothing(text)
-}
-
-/// Whether a text is a client's placeholder for empty output.
-fn says_nothing(text: &str) -> bool {
-    let lower = clip(text, 60).0.to_lowercase();
-    text.lines().count() == 1
-        && (lower.starts_with("(no output") || lower == "(bash completed with no output)")
 }
 
 /// Whether the last commands all ran in the same directory, other than the working directory.

@@ -133,7 +133,8 @@ impl Symbols {
         match file.map(|it| (it, self.rewritten.get_mut(it))) {
             Some((_, Some(known))) if !whole => known.1.extend(new_names),
             Some((file, _)) if whole => {
-                self.rewritten.insert(file.to_owned(), (number, new_names));
+                let all = lines.iter().flat_map(|it| words(it.1)).map(str::to_owned).collect();
+                self.rewritten.insert(file.to_owned(), (number, all));
             }
             Some(_) | None => {}
         }
@@ -228,9 +229,8 @@ impl Symbols {
             Detail::Symbol { file: Some(file), .. } => {
                 let rewritten = self.rewritten.get(file);
                 self.removed.contains(&(file.clone(), it.text.as_str().to_owned()))
-                    || rewritten.is_some_and(|(at, names)| {
-                        it.message < *at && is_symbol(&it.text) && !names.contains(it.text.as_str())
-                    })
+                    || rewritten
+                        .is_some_and(|(at, names)| it.message < *at && !names.contains(it.text.as_str()))
             }
             Detail::Symbol { file: None, .. } => self.taken_out.contains(it.text.as_str()),
             _ => false,

@@ -361,6 +361,7 @@ fn file(fact: &Fact, what: FileOp, to: Option<&str>, style: &LineStyle, at: &str
     let within = |path: &str| root.and_then(|root| below(path, root)).unwrap_or(path).to_string();
     let (label, group) = match root {
         Some(root) => (format!("{done} in {root}"), String::new()),
+        None if what == FileOp::Mentioned => (done.to_string(), String::new()),
         None => (done.to_string(), fact.text.rsplit_once('/').map_or("", |it| it.0).to_string()),
     };
     let path = within(&fact.text);

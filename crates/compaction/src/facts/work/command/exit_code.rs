@@ -9,7 +9,9 @@ fn name(program: &Program) -> &str {
 
 /// Whether a program filters text, so that its exit code says nothing about the program before it.
 fn filters(program: &str) -> bool {
-    greps(program) || ["wc", "awk", "cut", "sort", "uniq", "sed", "jq"].contains(&program)
+    const FILTERS: [&str; 10] =
+        ["wc", "awk", "cut", "sort", "uniq", "sed", "jq", "Select-String", "sls", "findstr"];
+    greps(program) || FILTERS.contains(&program)
 }
 
 /// Programs that print their input and always succeed.
@@ -30,6 +32,11 @@ impl ParsedCommand {
     pub(in crate::facts) fn hides_failure(&self) -> bool {
         let piped = self.programs.iter().rev().find(|it| it.joint == Joint::Pipe);
         piped.is_some_and(|it| filters(name(it))) || self.programs.iter().any(|it| it.joint == Joint::Or)
+    }
+
+    /// Whether it searches the output of a program: `alias | grep ls | head`.
+    pub(in crate::facts) fn searches_output(&self) -> bool {
+        self.programs.iter().any(|it| it.joint == Joint::Pipe && greps(name(it)))
     }
 
     /// Whether a filter hides how a check ended: `make test | grep -A 5 failure | head`. If a search for a

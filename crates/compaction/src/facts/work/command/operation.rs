@@ -81,8 +81,27 @@ fn is_within(path: &str, of: &str) -> bool {
 }
 
 /// Subcommands that need the next word to say what is done.
-const NESTED_SUBCOMMANDS: [&str; 11] =
-    ["run", "exec", "x", "pr", "issue", "release", "compose", "remote", "stash", "worktree", "submodule"];
+const NESTED_SUBCOMMANDS: [&str; 19] = [
+    "run",
+    "exec",
+    "x",
+    "pr",
+    "issue",
+    "release",
+    "compose",
+    "remote",
+    "stash",
+    "worktree",
+    "submodule",
+    "extension",
+    "extensions",
+    "plugin",
+    "plugins",
+    "mcp",
+    "auth",
+    "repo",
+    "container",
+];
 
 /// Programs that run another one, with the subcommand that does.
 const RUNNERS: [(&str, Option<&str>); 14] = [

@@ -15,7 +15,7 @@ use printed::{
     commits_in, conflict, created_issue, ends_as_failed, ends_in_question, failed_verdict, is_authenticated,
     is_pushed, is_rebased, pull_request,
 };
-pub(super) use printed::{is_conflict, wrong_flag};
+pub(super) use printed::{is_conflict, says_nothing, wrong_flag};
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Outcome {
@@ -79,6 +79,11 @@ static DENIED: AsciiFirstRegex =
 static ABORTED: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?m)^<(?:shell|bash)_metadata>\nUser aborted the command$");
 
+/// What OpenCode appends to the output of a command that its timeout stopped.
+static TIMED_OUT: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?m)^<(?:shell|bash)_metadata>\n(?:shell|bash) tool terminated command after exceeding timeout",
+);
+
 /// Reads the output of `command`. A reported exit code counts first; where it may be that of another program
 /// in a pipe or list, the runner's summary line is next. `unmarked_means_success`: an output that is not
 /// marked as failed means exit code 0.
@@ -114,6 +119,10 @@ pub(in crate::facts) fn read(output: &Output, command: &str, unmarked_means_succ
     if ABORTED.is_match(&tail) {
         return Outcome { result: Some(STOPPED.into()), ..Outcome::default() };
     }
+    // Of a server, that is how it should end.
+    if TIMED_OUT.is_match(&tail) && commits_in(&tail).is_none() {
+        return Outcome { result: Some("stopped by its timeout".into()), ..Outcome::default() };
+    }
     // Without Codex's header.
     let again = parsed.repeats_tests();
     let head = last_run(&head[HEADER.find(&head).map_or(0, |it| it.end())..], again);
@@ -142,7 +151,7 @@ pub(in crate::facts) fn read(output: &Output, command: &str, unmarked_means_succ
             .or_else(|| (is_number && parsed.ends_in_count()).then(|| number.into())),
         wrong_flag: wrong_flag(command, head).or_else(|| wrong_flag(command, tail)),
         conflict: conflict(command, head).or_else(|| conflict(command, tail)),
-        end_cut: parsed.cuts_off_the_end(&output.text.as_str()),
+        tells_nothing: tells_nothing(&parsed, output.text.as_str()),
         asks: parsed.ends_in_viewer()
             && !prints_contents
             && !ANSWERS.iter().any(|it| command.contains(it))
@@ -161,6 +170,16 @@ pub(in crate::facts) fn read(output: &Output, command: &str, unmarked_means_succ
         result,
         running: None,
     }
+}
+
+/// Whether the output of a pipe tells nothing about how its program ended: `head` cut off the end of a build or test, or
+/// a search of the output found nothing.
+pub(super) fn tells_nothing(command: &ParsedCommand, output: &str) -> bool {
+    let found_nothing = || {
+        let text = output.trim();
+        !command.is_setup() && command.searches_output() && (text.is_empty() || says_nothing(text))
+    };
+    command.cuts_off_the_end(output) || found_nothing()
 }
 
 /// Whether an output is nothing but a JSON object with an error: the request was not fulfilled.
@@ -229,8 +248,8 @@ struct Evidence<'a> {
     created_or_count: Option<String>,
     wrong_flag: Option<String>,
     conflict: Option<String>,
-    /// `head` may have cut off how a build or test ended.
-    end_cut: bool,
+    /// What would show how it ended was filtered out.
+    tells_nothing: bool,
     /// The output ends where a program waits for an answer.
     asks: bool,
     /// The line with which a runner says that what it ran failed.
@@ -335,7 +354,7 @@ impl Evidence<'_> {
             _ if passes && !self.prints_contents => Some(true),
             // A failed test or compiler error counts, whatever ran after it.
             _ if kind.is_some_and(|it| it < ErrorLine::Message) => Some(false),
-            _ if self.hidden || self.asks || self.end_cut => None,
+            _ if self.hidden || self.asks || self.tells_nothing => None,
             _ if !has_result && self.parsed.hides_check(!first.is_empty()) => None,
             Some(_) => Some(has_result || kind.is_none_or(|it| it < ErrorLine::Mark)),
             None if kind.is_some_and(|it| it != ErrorLine::Phrase) => Some(false),

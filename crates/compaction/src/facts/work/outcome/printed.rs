@@ -118,3 +118,10 @@ pub(super) fn created_issue(text: &str) -> Option<String> {
 pub(super) fn pull_request(text: &str) -> Option<String> {
     Some(PULL.find(text)?.as_str().to_owned())
 }
+
+/// Whether a text is a client's placeholder for empty output.
+pub(in crate::facts::work) fn says_nothing(text: &str) -> bool {
+    let lower = clip(text, 60).0.to_lowercase();
+    text.lines().count() == 1
+        && (lower.starts_with("(no output") || lower == "(bash completed with no output)")
+}
