@@ -8,7 +8,9 @@ use serde_json::Value;
 use super::said::{asks, has_phrase, is_prompt, own, undecided, weight};
 use crate::cues;
 use crate::probe::{Class, Fact, Probe};
-use crate::text::{Sentence, Shape, clip, content, is_dense, normal, rows, sentences, unquoted, words};
+use crate::text::{
+    Sentence, Shape, clip, content, ending, is_dense, normal, rows, sentences, unquoted, words,
+};
 use history::tools;
 use history::{Call, History, Output, Part, Role};
 
@@ -232,14 +234,15 @@ fn answers_briefly(said: &[Sentence], assistant: &Offer) -> Option<String> {
     if !short || goes_on || asks(only) || undecided(only) || yes_or_no(only).is_some() {
         return None;
     }
-    assistant.ends_asking().filter(|asked| !changes_subject(asked, &only.text))
+    assistant.ends_asking().filter(|asked| !changes_subject(asked, &assistant.text, &only.text))
 }
 
-/// Whether what follows a question that yes or no answers has no word in common with it: it is about something else.
-fn changes_subject(asked: &str, said: &str) -> bool {
+/// Whether what follows a question that yes or no answers has no word in common with the end of the message that asks: it
+/// is about something else.
+fn changes_subject(asked: &str, message: &str, said: &str) -> bool {
     let lower = asked.to_lowercase();
-    let (asked, said) = (content(asked), content(said));
-    cues::YES_OR_NO.iter().any(|it| has_phrase(&lower, it)) && !said.iter().any(|it| asked.contains(it))
+    let (before, said) = (content(ending(message, 600)), content(said));
+    cues::YES_OR_NO.iter().any(|it| has_phrase(&lower, it)) && !said.iter().any(|it| before.contains(it))
 }
 
 /// Answers to tools that ask, in order; `None` in place of an answer that a later one replaced.

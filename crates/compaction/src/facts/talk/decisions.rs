@@ -148,7 +148,7 @@ pub(super) fn read_decisions(
     if GO_ON.is_match(whole) && asked.is_some_and(|it| it.contains(", or ")) {
         return;
     }
-    if asked.is_some_and(|it| replies_to(it, whole) && decides(&in_context(&before, it), whole)) {
+    if asked.is_some_and(|it| replies_to(it, whole) && decides(it, &before, whole)) {
         // Approval may come with a further question.
         let approved = approves(&lower, whole);
         let means = advised.map(|it| it.1).filter(|_| approved);
@@ -252,8 +252,10 @@ static YES_OR_NO: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 ));
 
 /// Whether the reply to a question decides it. After a question that yes or no answers, the user may speak of something
-/// else: then the reply has no word in common with the question.
-fn decides(asked: &str, reply: &str) -> bool {
+/// else: then the reply has no word in common with the end of the message that asks.
+fn decides(asked: &str, message: &str, reply: &str) -> bool {
+    /// Characters at the end of the message that asks, in which its alternatives stand.
+    const END: usize = 600;
     let lower = Lowercased::of(reply);
     if !YES_OR_NO.is_match(asked) || approves(&lower, reply) || CUES.choose.is_in(&lower) {
         return true;
@@ -261,7 +263,7 @@ fn decides(asked: &str, reply: &str) -> bool {
     // "Don't use x" is an order, whatever was asked; "no, use y" is an answer.
     let refuses =
         CUES.refuse.is_in(&lower) && (polarity(reply) != Some(Polarity::Forbid) || begins_with_no(reply));
-    let words: HashSet<String> = topic_words(asked);
+    let words = topic_words(clip_end(message, END));
     refuses || is_very_short(reply) || topic_words(reply).iter().any(|it| words.contains(it))
 }
 

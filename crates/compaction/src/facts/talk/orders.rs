@@ -63,52 +63,8 @@ fn after_no(reply: &str) -> Option<&str> {
 }
 
 /// Words that may precede a prohibition: `and please never`.
-const BEFORE_ORDER: [&str; 44] = [
-    "please",
-    "pls",
-    "and",
-    "but",
-    "so",
-    "then",
-    "just",
-    "also",
-    "ok",
-    "okay",
-    "yes",
-    "no",
-    "you",
-    "we",
-    "i",
-    "again",
-    "must",
-    "should",
-    "shall",
-    "may",
-    "can",
-    "will",
-    "really",
-    "want",
-    "need",
-    "to",
-    "make",
-    "sure",
-    "ensure",
-    "that",
-    "absolutely",
-    "remember",
-    "important",
-    "critical",
-    "note",
-    "always",
-    "however",
-    "or",
-    "if",
-    "possible",
-    "there",
-    "is",
-    "it's",
-    "as",
-];
+const BEFORE_ORDER: &str = "please pls and but so then just also ok okay yes no you we i again must should shall may can will really want need to \
+    make sure ensure that absolutely remember important critical note always however or if possible there is it's as";
 
 /// Words that show that a sentence in ASCII letters is not English.
 const NOT_ENGLISH: [&str; 20] = [
@@ -169,7 +125,7 @@ fn is_standing_rule(sentence: &str, polarity: Polarity) -> bool {
         return false;
     }
     let reports = from.trim_start().starts_with("no ") && sentence.len() > SHORT;
-    !english || !reports && words(clause).iter().all(|it| BEFORE_ORDER.contains(&it.as_str()))
+    !english || !reports && words(clause).iter().all(|it| BEFORE_ORDER.split(' ').any(|word| word == it))
 }
 
 /// Without quotations, which are other people's words.
