@@ -195,9 +195,11 @@ fn linter_location(text: &str) -> Option<&str> {
     (line.len() < 200 && first.contains(['/', '.']) && !line.ends_with(['.', ':'])).then_some(line)
 }
 
-/// The first line that is informative and not progress.
+/// The first line that is informative and neither progress nor a mere address.
 pub(super) fn first_line(text: &str) -> Option<String> {
-    let says = |it: &&str| it.len() > 3 && !UNINFORMATIVE.is_match(it) && !exit_code::is_stated(it);
+    let address = |it: &str| it.starts_with("https://") && !it.contains(' ');
+    let says =
+        |it: &&str| it.len() > 3 && !UNINFORMATIVE.is_match(it) && !exit_code::is_stated(it) && !address(it);
     let lines = || text.lines().map(str::trim).filter(says);
     let line = lines().find(|it| !PROGRESS.is_match(it)).or_else(|| lines().next())?;
     Some(flat(clip(line, 220).0))
