@@ -202,6 +202,11 @@ pub(super) const YES_OR_NO: &[&str] = &[
     "does that", "is this", "is that", "吗", "嗎", "要不要", "是否",
 ];
 
+/// In a report of trouble.
+pub(super) const TROUBLE: &[&str] = &[
+    "this error", "an error", "this issue", "cannot be", "can't be", "doesn't work", "not working", "有问题", "有問題",
+];
+
 pub(super) const YES: &[&str] = &[
     "yes", "yeah", "yep", "yup", "sure", "ok", "okay", "do it", "go ahead", "go for it", "sounds good",
     "please do", "correct", "agreed", "approved", "lgtm", "y", "1000%", "是", "是的", "好", "好的", "可以",

@@ -237,12 +237,16 @@ fn answers_briefly(said: &[Sentence], assistant: &Offer) -> Option<String> {
     assistant.ends_asking().filter(|asked| !changes_subject(asked, &assistant.text, &only.text))
 }
 
-/// Whether what follows a question that yes or no answers has no word in common with the end of the message that asks: it
-/// is about something else.
+/// Whether what follows a question that yes or no answers begins another subject, a request or a report of trouble, and has
+/// no word in common with the end of the message that asks.
 fn changes_subject(asked: &str, message: &str, said: &str) -> bool {
-    let lower = asked.to_lowercase();
+    let (asked, lower) = (asked.to_lowercase(), said.to_lowercase());
+    let begins = ["can you ", "could you "].iter().any(|it| lower.trim_start().starts_with(it));
+    let other = begins || cues::TROUBLE.iter().any(|it| has_phrase(&lower, it));
     let (before, said) = (content(ending(message, 600)), content(said));
-    cues::YES_OR_NO.iter().any(|it| has_phrase(&lower, it)) && !said.iter().any(|it| before.contains(it))
+    other
+        && cues::YES_OR_NO.iter().any(|it| has_phrase(&asked, it))
+        && !said.iter().any(|it| before.contains(it))
 }
 
 /// Answers to tools that ask, in order; `None` in place of an answer that a later one replaced.

@@ -170,7 +170,7 @@ fn resumed(messages: &[Message]) -> HashMap<usize, usize> {
     summaries.filter_map(finished).collect()
 }
 
-fn says_done(sentence: &str) -> bool {
+pub(super) fn says_done(sentence: &str) -> bool {
     WORK_DONE.find(sentence).is_some_and(|it| !LIMITED.is_match(it.as_str()))
 }
 

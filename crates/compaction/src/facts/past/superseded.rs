@@ -237,6 +237,8 @@ pub(in crate::facts) fn drop_refused_steps(facts: &mut Vec<Fact>) {
 /// Drops steps that [`Evidence`] shows to be done. Marks as unconfirmed the steps of an earlier summary, and those of a
 /// plan that the model reported on before the user asked for something else, if nothing since confirms them.
 pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
+    // Steps that the model ticked off show that it kept its list up to date.
+    let kept_up = facts.iter().any(|it| it.topic == Topic::Done && it.voice() == Voice::Model);
     progress::close_steps(history, facts);
     let evidence = Evidence::of(facts);
     let step = |it: &Fact| it.topic.is_open_step();
@@ -254,7 +256,11 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
     let mut done_steps = done_steps.into_iter();
     facts.retain(|_| !done_steps.next().unwrap_or(false));
     let answers = answers(history);
-    facts.retain(|it| !(step(it) && is_abandoned(history, &answers, it)));
+    let goal = |it: &&Fact| it.topic == Topic::Goal && it.voice() == Voice::Summary;
+    let goals = facts.iter().filter(goal).map(|it| (it.message, stems(&it.text))).collect();
+    let abandoned =
+        |it: &Fact| !(kept_up && it.voice() == Voice::Model) && is_abandoned(history, &answers, &goals, it);
+    facts.retain(|it| !(step(it) && abandoned(it)));
     // If the last turn ends as done, a list that it did not touch may be done, too.
     let ended = history.last_prompt().filter(|_| progress::ends_as_done(history));
     let left = last_report(history.messages(), |_| false).max(ended);
@@ -268,16 +274,30 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
 }
 
 /// Whether a step was planned in a turn that ended with a report which leaves nothing open, and other requests were
-/// answered since: nobody speaks of it any more. The turn of an earlier summary's step is the one that went on behind it.
-fn is_abandoned(history: &History, answers: &[AnsweredRequest], step: &Fact) -> bool {
+/// answered since: nobody speaks of it any more. A step of an earlier summary ends with a report that all of the
+/// summary's goal is done. `goals`: the words of these goals, by message.
+fn is_abandoned(
+    history: &History,
+    answers: &[AnsweredRequest],
+    goals: &HashMap<usize, HashSet<String>>,
+    step: &Fact,
+) -> bool {
     /// Minimum requests answered since.
     const SINCE: usize = 2;
+    /// Minimum words that a report has in common with the goal.
+    const COMMON: usize = 2;
     let closes = |reply: usize| {
         let report = &history.messages()[reply];
         is_report(report) && !leaves_open(&text_of_model(report))
     };
+    let reaches_goal = |reply: usize| {
+        let text = text_of_model(&history.messages()[reply]);
+        let done = sentences(&text).into_iter().take(1).find(|it| progress::says_done(it));
+        let goal = goals.get(&step.message);
+        done.is_some_and(|it| goal.is_some_and(|goal| stems(it).intersection(goal).count() >= COMMON))
+    };
     let turn = match step.voice() {
-        Voice::Summary => answers.iter().find(|it| it.reply > step.message && closes(it.reply)),
+        Voice::Summary => answers.iter().find(|it| it.reply > step.message && reaches_goal(it.reply)),
         _ => answers.iter().find(|it| (it.request..it.reply).contains(&step.message)),
     };
     let Some(end) = turn.map(|it| it.reply).filter(|it| closes(*it)) else { return false };

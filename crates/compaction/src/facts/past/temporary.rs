@@ -21,8 +21,8 @@ static TEMPORARY_STATE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"|\bnothing (?:(?:is|was|has been) )?(?:yet )?(?:committed|pushed|staged)|\bno commits? (?:(?:was|were) )?made\b",
     r"|\b(?:uncommitted|unsaved|unstaged|unpushed)\b|\bstaged (?:but|and ready)|\b(?:already|still) staged",
     r"|\bpending\s*(?:[.,;)]|$)|\bretry the (?:commit|push)\b|\b(?:half|partially)[- ]applied|^\W*last action\b",
-    r"|\bassistant still needs to\b|\bright now\b|\bat the moment\b|^\W*not done\b",
-    r"|\bi (?:have not|haven['’]?t)\b.{0,60}\byet\b|\bi (?:cannot|can['’]?t) do (?:it|this|that|either|both)\b",
+    r"|\bassistant still needs to\b|^\W*not done\b",
+    r"|\b(?:completely |totally |still )?(?:broken|failing|down|red|stuck|blocked) (?:right now|at the moment)\b",
 ));
 /// What git showed at the time: true until a commit.
 static STATE_OF_TREE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
@@ -38,7 +38,7 @@ static CHECK_FAILED: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 /// The model offers to do more: open until the user asks for something. A question is left out: the user may have
 /// answered it.
 static OFFER: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)(?:^|[.!?;:] )\W*(?:if you(?:['’]d| would)? (?:want|like|prefer|wish),? i(?:['’]ll| can| could| will)\b|i can (?:also )?\b.{0,120}\bif you(?:['’]d| would)? (?:want|like|prefer|wish)\b|(?:please (?:\w+ ){0,6})?let me know (?:if|when|whether|what|how|which)\b|(?:please )?(?:restart|reload|rerun|review|try)\b.{0,80}\b(?:and|then) (?:i(?:['’]ll| will)|let me know|tell me)\b)[^?:]*$",
+    r"(?i)(?:^|[.!?;:] )\W*(?:if you(?:['’]d| would)? (?:want|like|prefer|wish),? i(?:['’]ll| can| could| will)\b|i can (?:also )?\b.{0,120}\bif you(?:['’]d| would)? (?:want|like|prefer|wish)\b|(?:please (?:\w+ ){0,6})?let me know (?:if|when|whether|how it)\b|(?:please )?(?:restart|reload|rerun|review|try)\b.{0,80}\b(?:and|then) (?:i(?:['’]ll| will)|let me know|tell me)\b)[^?:]*$",
 );
 static COMMIT_FAILED: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?i)\bcommit\b.{0,60}\b(?:fail|refus|reject)|\bfail\w*\b.{0,40}\bcommit\b");

@@ -1,14 +1,14 @@
 //! Questions of the model, and what the user's replies decide.
 
 use super::is_very_short;
-use super::orders::{QUESTION_START, begins_with_no, polarity};
+use super::orders::{QUESTION_START, polarity};
 use super::report::text_of_model;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::regions::{Region, regions};
 use crate::facts::text::{clip, clip_end, flat, sentences, without_bold, without_markers};
 use crate::facts::voice::{Prompt, Quote};
-use crate::facts::{Detail, Fact, Polarity, Topic};
+use crate::facts::{Detail, Fact, Topic};
 use history::Message;
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -250,21 +250,28 @@ static YES_OR_NO: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"|(?:does|is|are|do) (?:this|that|it|these|everything|you))\b",
     r"|吗|嗎|要不要|是否|ますか|ましょうか|でしょうか|까요|습니까|나요",
 ));
+static ASKS_WHICH: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)\b(?:which|what|where|when|how|who|why)\b|哪|什么|什麼|どれ|どの|何|어떤|무엇",
+);
+/// A prompt that begins another subject: a report of trouble, or a request of its own.
+static OTHER_SUBJECT: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)^\W*(?:(?:i )?(?:got|get|am getting|keep getting|have|see) (?:this|the|an?|that|these|some) (?:\w+ )?(?:errors?|issues?|problems?|exceptions?|warnings?)\b",
+    r"|(?:can|could) you\b|(?:the|this|that|it) .{0,40}\b(?:can ?not be|can['’]?t be|does ?n[o'’]t work|is ?n[o'’]t working|fails?|failed|crashe[sd])\b)",
+    r"|^[?？]|有(?:一定|一点|一點|些|个|個)?(?:问题|問題)",
+));
 
-/// Whether the reply to a question decides it. After a question that yes or no answers, the user may speak of something
-/// else: then the reply has no word in common with the end of the message that asks.
+/// Whether the reply to a question decides it. After a question that yes or no answers, the user may begin another
+/// subject: then the reply has no word in common with the end of the message that asks.
 fn decides(asked: &str, message: &str, reply: &str) -> bool {
     /// Characters at the end of the message that asks, in which its alternatives stand.
     const END: usize = 600;
     let lower = Lowercased::of(reply);
-    if !YES_OR_NO.is_match(asked) || approves(&lower, reply) || CUES.choose.is_in(&lower) {
+    let other = YES_OR_NO.is_match(asked) && !ASKS_WHICH.is_match(asked) && OTHER_SUBJECT.is_match(reply);
+    if !other || approves(&lower, reply) || CUES.choose.is_in(&lower) {
         return true;
     }
-    // "Don't use x" is an order, whatever was asked; "no, use y" is an answer.
-    let refuses =
-        CUES.refuse.is_in(&lower) && (polarity(reply) != Some(Polarity::Forbid) || begins_with_no(reply));
     let words = topic_words(clip_end(message, END));
-    refuses || is_very_short(reply) || topic_words(reply).iter().any(|it| words.contains(it))
+    topic_words(reply).iter().any(|it| words.contains(it))
 }
 
 /// Words that say what a text is about, without endings; of a text in ideographs or Hangul, all pairs of characters.

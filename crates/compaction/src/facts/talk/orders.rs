@@ -51,15 +51,16 @@ pub(super) fn begins_with_no(reply: &str) -> bool {
     first.is_some_and(|it| NO.iter().any(|no| it.eq_ignore_ascii_case(no)))
 }
 
-/// What follows a "no" that answers a question, if it is an order: "no push everything". In "no need to", it forbids.
+/// What follows a "no" that answers a question, if it is an order: "no push everything". In "no push to main", it forbids.
 fn after_no(reply: &str) -> Option<&str> {
-    const ORDERS: [&str; 20] = [
-        "push", "keep", "use", "do", "just", "go", "continue", "leave", "add", "make", "let", "it", "i",
-        "we", "that", "this", "you", "please", "commit", "try",
-    ];
+    const ORDERS: [&str; 10] =
+        ["keep", "do", "just", "go", "continue", "leave", "add", "make", "let", "please"];
+    const OBJECTS: [&str; 6] = ["everything", "all", "it", "them", "that", "this"];
     let rest = begins_with_no(reply).then(|| reply.trim_start().trim_start_matches(char::is_alphabetic))?;
-    let next = rest.split(|it: char| !it.is_alphabetic()).find(|it| !it.is_empty())?;
-    ORDERS.iter().any(|it| next.eq_ignore_ascii_case(it)).then_some(rest)
+    let mut words = rest.split(|it: char| !it.is_alphabetic()).filter(|it| !it.is_empty());
+    let (verb, object) = (words.next()?, words.next().unwrap_or_default());
+    let is = |list: &[&str], word: &str| list.iter().any(|it| word.eq_ignore_ascii_case(it));
+    (is(&ORDERS, verb) || is(&["push", "commit", "use", "try"], verb) && is(&OBJECTS, object)).then_some(rest)
 }
 
 /// Words that may precede a prohibition: `and please never`.

@@ -2,6 +2,7 @@
 //! preamble of a harness. Recognized by shape. Only what is typed is taken as the user's wishes.
 
 use super::ascii_first::AsciiFirstRegex;
+use super::cues::{CUES, Lowercased};
 use super::is_machine_output;
 
 /// The kind of a part of a prompt.
@@ -160,10 +161,13 @@ fn mark_logs(lines: &[&str], kinds: &mut [Region]) {
     mark(&|it| is_machine_output(it) && !it.trim_end().ends_with(':'), OTHERS);
 }
 
-/// Marks lines that an exception was pasted into.
+/// Marks lines that an exception was pasted into, unless the line also gives an order.
 fn mark_exceptions(lines: &[&str], kinds: &mut [Region]) {
     for (line, kind) in lines.iter().zip(kinds) {
-        if EXCEPTION.is_match(line) {
+        let Some(found) = EXCEPTION.find(line) else { continue };
+        let before = Lowercased::of(&line[..found.start()]);
+        let orders = [&CUES.forbid, &CUES.require, &CUES.prefer].iter().any(|it| it.is_in(&before));
+        if !orders && !CUES.forbid.is_in(&Lowercased::of(&line[found.end()..])) {
             *kind = Region::Log;
         }
     }

@@ -43,9 +43,9 @@ pub(in crate::facts) fn in_prose(text: &str) -> Vec<&str> {
     let apart = |c: char| c.is_whitespace() || "()\"'`,;|".contains(c);
     // `Library/Application Support/a.json` is one path with a blank, whose end is no path of its own.
     let continues = |before: &str, it: &str| {
-        let open =
-            before.strip_suffix(' ').is_some_and(|it| it.contains('/') && !file_name(it).contains('.'));
-        open && it.starts_with(char::is_uppercase)
+        let named = |it: &str| it.starts_with(['/', '~']) || it.starts_with(char::is_uppercase);
+        let open = |it: &str| named(it) && it.contains('/') && !file_name(it).contains('.');
+        before.strip_suffix(' ').is_some_and(open) && it.starts_with(char::is_uppercase)
     };
     let mut before = "";
     let words = clip(text, MAX_BYTES).0.split_inclusive(apart).filter_map(|it| {

@@ -189,7 +189,10 @@ impl Names {
                     let alone = alone && !before.ends_with('#') && !in_number;
                     let of_tool = is_kept_by_tools(word_around(text, it.range()));
                     // A script may print one of several values.
+                    let line = text[it.end()..].lines().next().unwrap_or_default();
                     let echoed = *kind == Name::Setting
+                        && !line.contains('>')
+                        && !line.contains("tee ")
                         && ["echo", "printf"]
                             .iter()
                             .any(|it| before.trim_end_matches(['"', '\'', ' ']).ends_with(it));

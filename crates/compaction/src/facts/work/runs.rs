@@ -278,7 +278,10 @@ impl Work<'_> {
             self.resolve_by_success(number, command, parsed);
             self.resolve_probe(number, command);
             self.resolve_by_green_commit(number, command, parsed, committed);
-            self.keep_printed_errors(number, printed(output));
+            let shown = outcome.result.as_deref().is_none_or(|it| it.starts_with("printed"));
+            if shown && !parsed.is_setup() {
+                self.keep_printed_errors(number, printed(output));
+            }
         }
         let commits = |it: Vec<&str>| it.starts_with(&["git", "commit"]);
         if parsed.programs().any(commits) || command.contains("--continue") {

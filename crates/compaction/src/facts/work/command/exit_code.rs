@@ -34,9 +34,21 @@ impl ParsedCommand {
         piped.is_some_and(|it| filters(name(it))) || self.programs.iter().any(|it| it.joint == Joint::Or)
     }
 
-    /// Whether it searches the output of a program: `alias | grep ls | head`.
+    /// Whether it only searches the output of a program: `alias | grep ls | head`.
     pub(in crate::facts) fn searches_output(&self) -> bool {
-        self.programs.iter().any(|it| it.joint == Joint::Pipe && greps(name(it)))
+        const PREPARES: [&str; 5] = ["cd", "source", ".", "export", "set"];
+        let prepares = |it: &Program| PREPARES.contains(&name(it)) || name(it).contains('=');
+        let from = self.programs.iter().rposition(|it| it.joint != Joint::Pipe).unwrap_or(0);
+        let (before, pipe) = self.programs.split_at(from);
+        let finds = |it: &Program| {
+            let inverts =
+                |it: &String| it.starts_with('-') && !it.starts_with("--") && it.contains(['v', 'q']);
+            greps(name(it)) && !it.words.iter().any(inverts)
+        };
+        let Some((_, filters)) = pipe.split_first() else { return false };
+        before.iter().all(prepares)
+            && filters.first().is_some_and(finds)
+            && filters.iter().all(|it| finds(it) || VIEWERS.contains(&name(it)))
     }
 
     /// Whether a filter hides how a check ended: `make test | grep -A 5 failure | head`. If a search for a

@@ -79,10 +79,11 @@ static DENIED: AsciiFirstRegex =
 static ABORTED: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?m)^<(?:shell|bash)_metadata>\nUser aborted the command$");
 
-/// What OpenCode appends to the output of a command that its timeout stopped.
-static TIMED_OUT: AsciiFirstRegex = AsciiFirstRegex::new(
+/// What OpenCode and Gemini CLI add to the output of a command that their timeout stopped.
+static TIMED_OUT: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?m)^<(?:shell|bash)_metadata>\n(?:shell|bash) tool terminated command after exceeding timeout",
-);
+    r"|^Command was automatically cancelled because it exceeded the timeout of ",
+));
 
 /// Reads the output of `command`. A reported exit code counts first; where it may be that of another program
 /// in a pipe or list, the runner's summary line is next. `unmarked_means_success`: an output that is not
@@ -118,10 +119,6 @@ pub(in crate::facts) fn read(output: &Output, command: &str, unmarked_means_succ
     }
     if ABORTED.is_match(&tail) {
         return Outcome { result: Some(STOPPED.into()), ..Outcome::default() };
-    }
-    // Of a server, that is how it should end.
-    if TIMED_OUT.is_match(&tail) && commits_in(&tail).is_none() {
-        return Outcome { result: Some("stopped by its timeout".into()), ..Outcome::default() };
     }
     // Without Codex's header.
     let again = parsed.repeats_tests();
@@ -160,12 +157,18 @@ pub(in crate::facts) fn read(output: &Output, command: &str, unmarked_means_succ
     };
     let result = evidence.result(output.text.as_str().len());
     let ok = evidence.succeeded(result.is_some());
+    // Of a server, that is how it should end.
+    let timed_out = TIMED_OUT.is_match(tail);
+    let (ok, result) = match timed_out {
+        true => (ok.filter(|it| !*it || result.is_some()), result.or(Some("stopped by its timeout".into()))),
+        false => (ok, result),
+    };
     let result = result.filter(|it| ok.is_none() || it != UNANSWERED);
     let failed = ok == Some(false);
     Outcome {
         ok,
         // If it failed, 0 is the exit code of another program.
-        exit: evidence.exit.filter(|it| *it != 0 || !failed),
+        exit: evidence.exit.filter(|it| *it != 0 || !failed && !timed_out),
         error: failed.then(|| evidence.cause()).flatten(),
         result,
         running: None,
@@ -179,7 +182,14 @@ pub(super) fn tells_nothing(command: &ParsedCommand, output: &str) -> bool {
         let text = output.trim();
         !command.is_setup() && command.searches_output() && (text.is_empty() || says_nothing(text))
     };
-    command.cuts_off_the_end(output) || found_nothing()
+    command.cuts_off_the_end(output) && !says_well(output) || found_nothing()
+}
+
+/// Whether the last line says that all went well: `✓ built in 2.3s`.
+fn says_well(output: &str) -> bool {
+    const WELL: [&str; 7] = ["finished", "built in", "success", "passed", "compiled", "done in", "0 errors"];
+    let last = output.trim_end().lines().last().unwrap_or_default().to_lowercase();
+    WELL.iter().any(|it| last.contains(it))
 }
 
 /// Whether an output is nothing but a JSON object with an error: the request was not fulfilled.
@@ -354,7 +364,7 @@ impl Evidence<'_> {
             _ if passes && !self.prints_contents => Some(true),
             // A failed test or compiler error counts, whatever ran after it.
             _ if kind.is_some_and(|it| it < ErrorLine::Message) => Some(false),
-            _ if self.hidden || self.asks || self.tells_nothing => None,
+            _ if self.hidden || self.asks => None,
             _ if !has_result && self.parsed.hides_check(!first.is_empty()) => None,
             Some(_) => Some(has_result || kind.is_none_or(|it| it < ErrorLine::Mark)),
             None if kind.is_some_and(|it| it != ErrorLine::Phrase) => Some(false),
@@ -370,7 +380,7 @@ impl Evidence<'_> {
             && !self.printed
             && self.commits_made.is_none()
             && self.created_or_count.is_none();
-        ok.filter(|it| !(*it && uncertain))
+        ok.filter(|it| !(*it && (uncertain || self.tells_nothing && !passes && !has_result)))
     }
 
     /// `None` if the shell found every program; `Some(true)` if its message is the only informative line.
