@@ -229,7 +229,7 @@ fn plan_mode_is_told_until_the_plan_is_approved() {
             "{ENTER}{WRITE}@call ExitPlanMode x\n{{\"plan\":\"# Plan\"}}\n@out x{said}\n@model\nI go on.\n"
         )
     };
-    let on = "- mode: plan mode (read-only until the plan is approved)";
+    let on = "- mode: plan mode (make no changes until it ends)";
     let file = format!("{on}; plan file: /me/.claude/plans/valve.md");
     assert_eq!(planned(ENTER, None).as_deref(), Some(on));
     // The prompt was sent before the model entered it.

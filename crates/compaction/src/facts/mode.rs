@@ -40,7 +40,7 @@ pub(in crate::facts) fn read(history: &History) -> Option<Fact> {
     let client = |it: &Message| it.role == Role::System || it.kind == Kind::Context;
     let first = history.messages().iter().position(|it| !client(it)).unwrap_or(0);
     let file = plan.map_or(String::new(), |it| format!("; plan file: {it}"));
-    let text = format!("plan mode (read-only until the plan is approved){file}");
+    let text = format!("plan mode (make no changes until it ends){file}");
     planning.then(|| Fact::from_tools(ToolTopic::Mode, first, text, Detail::None))
 }
 

@@ -169,7 +169,7 @@ fn write_slice(
     let errors_apart = ask.spec.sections.iter().any(|it| it.holds.contains(&Topic::Errors));
     let goals = ledger.about(Topic::Goal).filter(|it| !it.text.starts_with(facts::UNREADABLE));
     let pursued = goals.max_by_key(|it| it.message);
-    let below = pursued.map(|it| it.message).filter(|it| *it >= tail.from);
+    let below = pursued.filter(|it| it.message >= tail.from || ask.stays(it)).map(|it| it.message);
     let style = LineStyle {
         previous_answer: answered,
         last_answered: facts::question_answered(history).or_else(|| finished(history, ledger)),

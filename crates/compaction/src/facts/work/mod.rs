@@ -491,7 +491,12 @@ impl Work<'_> {
             None => {
                 let here = command::directory(of);
                 let same = self.open_errors.get_mut(&command::dedup_key(of))?;
+                let file = of.rsplit(' ').next().map(paths::file_name).unwrap_or_default();
                 for (text, known) in same {
+                    // An edit that did not fit one file is not mended by an edit of another one.
+                    if resolution::is_misfit(text) && text.contains('/') && !text.contains(file) {
+                        continue;
+                    }
                     let moves = resolution::may_be_elsewhere(text);
                     known.retain(|it| {
                         let Detail::Error { of, resolved, .. } = &mut self.errors[*it].detail else {

@@ -30,7 +30,7 @@ static NOT_A_SUMMARY: AsciiFirstRegex =
 /// pytest, jest, vitest).
 static NOTHING_TO_CHECK: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"\bin 0 files\b|\b(?:[Cc]hecked|[Ll]inted|[Ss]canned|[Ll]inting:) 0 files?\b|\b0 files (?:checked|linted|scanned)\b",
-    r"|\b[Nn]o files matching\b|\b[Nn]o tests? (?:to run|ran|found|files found)\b|(?m:^running 0 tests$)|\bcollected 0 items\b|^No projects matched\b",
+    r"|\b[Nn]o files matching\b|\b[Nn]o tests? (?:to run|ran|found|files found)\b|(?m:^running 0 tests$)|\bcollected 0 items\b|^No projects matched\b|(?m:^No changed (?:source )?files\b.*\bskipping\b)",
 ));
 /// A package or test that ran (Go).
 static CHECKED: AsciiFirstRegex = AsciiFirstRegex::new(
