@@ -59,8 +59,13 @@ impl Work<'_> {
         if outcome.ok != Some(false) && !NOT_ENTERED.is_match(output.text.as_str()) {
             // Git takes `REV:path` relative to the root of the repository.
             let here: Vec<&ParsedCommand> = parsed.iter().filter(|it| !self.is_of_other_tree(it)).collect();
-            let there = |it: &String| !absent.contains(&it.as_str());
-            for path in here.into_iter().flat_map(ParsedCommand::files_of_revision).filter(there) {
+            // A file that was changed since the revision is another one.
+            let same = |it: &String| {
+                !absent.contains(&it.as_str()) && !self.uncommitted.is_changed(&path(it, None, self.base))
+            };
+            let shown: Vec<String> =
+                here.into_iter().flat_map(ParsedCommand::files_of_revision).filter(same).collect();
+            for path in shown {
                 let read =
                     Action { meaning: Meaning::Read, path: Some(path), to: None, command: None, dir: None };
                 self.record_file_action(number, &read, output);

@@ -46,7 +46,7 @@ static ERROR_LINES: [(ErrorLine, AsciiFirstRegex); 7] = [
         AsciiFirstRegex::new(concat!(
             r"(?m)(?:^|\s)(?:(?:error(?:\[\w+\])?|Error|[a-z]\w*[a-z](?:Error|Exception)|\w+\.?\w*(?:Error|Exception)):(?:[^:\n]|$)|Error \[[A-Z][A-Z0-9_]+\]:|ERROR\b|fatal:|FATAL\b|Fatal error:|panic:",
             r"|error TS\d+|thread '.*' (?:\(\d+\) )?panicked|CONFLICT|! \[(?:remote )?rejected\]|AssertionError|SyntaxError|undefined reference",
-            r"|npm (?:ERR!|error)|TypeError|OCI runtime exec failed)|^Missing required (?:argument|option|flag|parameter|positional)",
+            r"|npm (?:ERR!|error)|TypeError|OCI runtime exec failed|exec format error|(?:Format|Code style) issues found in )|^Missing required (?:argument|option|flag|parameter|positional)",
         )),
     ),
     (
@@ -67,7 +67,7 @@ static ERROR_LINES: [(ErrorLine, AsciiFirstRegex); 7] = [
 ];
 /// Lines that say no more than that something failed.
 static UNINFORMATIVE: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)^\W*(?:debugger attached.*|\d+(?:\.\d+)?m?s|zoxide: detected a possible configuration issue|please ensure that zoxide .*|if the issue persists, consider filing .*|https://github\.com/ajeetdsouza/zoxide/issues|disable this message by setting _zo_doctor=0|(?-i:[A-Z][A-Z ]+[A-Z] {2,}ERROR)|waiting for the debugger.*|chunk id.*|wall time.*|> .*|\$ .*|warning: truncated output.*|\(eval\):\w+:\d+: no such hash table element.*|\[[\w:-]+\] \$ .*|error: script \S+ exited with code \d+|error: failed to push some refs to .*|husky - .*failed.*|\[\w+\] error task failed|exit code:? -?\d+|exception ignored while flushing sys\.stdout:|brokenpipeerror: .*|error|fail(?:ed)?|errors?:|command exited with code \d+|process exited with code \d+|command aborted|npm (?:err!|error)(?: (?:errno|path|lifecycle|workspace|location|command)\b.*)?)\W*$",
+    r"(?i)^\W*(?:debugger attached.*|\d+(?:\.\d+)?m?s|zoxide: detected a possible configuration issue|please ensure that zoxide .*|if the issue persists, consider filing .*|https://github\.com/ajeetdsouza/zoxide/issues|disable this message by setting _zo_doctor=0|(?-i:[A-Z][A-Z ]+[A-Z] {2,}ERROR)|waiting for the debugger.*|chunk id.*|wall time.*|> .*|\$ .*|warning: truncated output.*|\(eval\):\w+:\d+: no such hash table element.*|\[[\w:-]+\] \$ .*|error: script \S+ exited with code \d+|error: failed to push some refs to .*|husky - .*failed.*|\[\w+\] error task failed|exit code:? -?\d+|exception ignored while flushing sys\.stdout:|brokenpipeerror: .*|error|fail(?:ed)?|errors?:|command exited with code \d+|process exited with code \d+|command aborted|\[?elifecycle\]?\s+command failed with exit code \d+\.?|npm (?:err!|error)(?: (?:errno|path|lifecycle|workspace|location|command)\b.*)?)\W*$",
 );
 /// Numbered lines of code, as viewers print them: not an error message.
 static NUMBERED: AsciiFirstRegex = AsciiFirstRegex::new(r"^\s*\d+\s*[:|→\t]");

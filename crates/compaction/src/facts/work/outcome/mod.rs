@@ -182,11 +182,11 @@ pub(super) fn tells_nothing(command: &ParsedCommand, output: &str) -> bool {
         let text = output.trim();
         !command.is_setup() && command.searches_output() && (text.is_empty() || says_nothing(text))
     };
-    command.cuts_off_the_end(output) && !says_well(output) || found_nothing()
+    command.cuts_off_the_end(output) && !ends_with_success(output) || found_nothing()
 }
 
 /// Whether the last line says that all went well: `✓ built in 2.3s`.
-fn says_well(output: &str) -> bool {
+fn ends_with_success(output: &str) -> bool {
     const WELL: [&str; 7] = ["finished", "built in", "success", "passed", "compiled", "done in", "0 errors"];
     let last = output.trim_end().lines().last().unwrap_or_default().to_lowercase();
     WELL.iter().any(|it| last.contains(it))
