@@ -31,7 +31,7 @@ use history::tools::code_mode;
 use history::verbatim;
 use history::{Call, History};
 pub(crate) use past::UNREADABLE;
-pub use past::superseded::{
+pub use past::replies::{
     AnsweredRequest, answers, final_answer, last_answered, last_reply, question_answered,
 };
 pub(crate) use past::{

@@ -1,6 +1,6 @@
 //! Rules that end with the request they were given for.
 
-use super::superseded::is_request;
+use super::replies::is_request;
 use crate::facts::talk::orders::for_one_request;
 use crate::facts::text::clip;
 use crate::facts::{Fact, Topic, Voice};

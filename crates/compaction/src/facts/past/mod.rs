@@ -10,6 +10,7 @@ pub(in crate::facts) mod step_index;
 pub(in crate::facts) mod temporary;
 mod progress;
 pub(in crate::facts) mod repeated;
+pub(in crate::facts) mod replies;
 pub(in crate::facts) mod superseded;
 
 use crate::facts::mode;

@@ -5,22 +5,22 @@ use std::collections::{HashMap, HashSet};
 
 use super::evidence::Evidence;
 use super::progress;
+use super::replies::{
+    AnsweredRequest, answers, is_answer, is_request, last_answered, last_report, last_turning_point,
+    leaves_open,
+};
 use super::step_index::MAX_CANDIDATES;
 use super::temporary::{self, is_report, says_remaining};
 use crate::facts::plan::TaskUpdate;
 use crate::facts::talk::orders::polarity;
-use crate::facts::talk::report::{delivers, speaks, statements, text_of_model};
-use crate::facts::talk::{
-    MAX_REPLY_BYTES, answers_question, asks, asks_back, chooses_option, is_praise, is_question, is_trivial,
-    leaves_question,
-};
+use crate::facts::talk::report::text_of_model;
+use crate::facts::talk::{MAX_REPLY_BYTES, asks};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::{is_camel_case, sentences};
-use crate::facts::voice::{argless_command, is_asked};
 use crate::facts::work::command::ParsedCommand;
 use crate::facts::{Detail, Fact, Polarity, Topic, Voice};
-use history::{History, Kind, Message, Role, Text};
+use history::{History, Kind, Message, Role};
 
 /// The numbers of the tasks that a step is about: `Task #3: …`, `tasks #6 and #7`, `UI-5 (#16): …`.
 static TASKS: AsciiFirstRegex = AsciiFirstRegex::new(
@@ -304,15 +304,6 @@ fn is_abandoned(
     answers.iter().filter(|it| it.request > end).count() >= SINCE
 }
 
-/// Whether a reply says that something is left, or asks.
-fn leaves_open(text: &str) -> bool {
-    leaves_question(text) || says_remaining(text) || CUES.unfinished.is_in(&Lowercased::of(text))
-}
-
-pub(super) fn is_request(message: &Message) -> bool {
-    argless_command(message).is_some() || message.is_prompt() && !is_trivial(&message.plain())
-}
-
 /// Maximum bytes of a question that is no task of its own.
 const MAX_QUESTION_BYTES: usize = 120;
 
@@ -353,169 +344,6 @@ fn is_corrected(messages: &[Message], request: usize, next: usize) -> bool {
     let refused =
         last.is_some_and(|at| since[at..].iter().flat_map(Message::outputs).any(|it| it.refusal.is_some()));
     refused && !ends
-}
-
-/// The message that answered the request before the current one: the last report of the model, or summary, that was
-/// followed by another request. If a compaction removed the replies, the last prompt that must have been answered.
-pub fn last_answered(history: &History) -> Option<usize> {
-    let messages = history.messages();
-    // "Shall I?" "Yes": the report that asked has not finished what was requested.
-    last_report(messages, |number| is_answer(messages, number))
-}
-
-/// Whether the prompt `number` answers the question of the message before it.
-fn is_answer(messages: &[Message], number: usize) -> bool {
-    let before = messages[..number].iter().rev().find(|it| !is_record(it));
-    before.is_some_and(|it| answers_question(&messages[number], it))
-}
-
-/// Whether a message is the record of a local command (Claude Code): it neither asks nor interrupts.
-fn is_record(message: &Message) -> bool {
-    const STARTS: [&str; 3] = ["<command-name>", "<local-command-", "<system-reminder>"];
-    let records = |it: &Text| STARTS.iter().any(|start| it.as_str().trim_start().starts_with(start));
-    message.kind == Kind::Context && message.texts().all(records)
-}
-
-/// The last report of the model, or summary, that was followed by another request. `replies`: whether a prompt belongs
-/// to the request before it.
-fn last_report(messages: &[Message], replies: impl Fn(usize) -> bool) -> Option<usize> {
-    let mut asked = false;
-    // Whether the next message by the model or a person is a prompt.
-    let mut next = false;
-    for (number, message) in messages.iter().enumerate().rev() {
-        if is_asked(message) {
-            let replies = replies(number);
-            next = asked || !replies;
-            asked |= !replies && is_request(message);
-        } else if message.kind == Kind::Summary && asked {
-            return Some(number);
-        } else if message.role == Role::Assistant {
-            if asked && next && is_report(message) {
-                return Some(number);
-            }
-            next = false;
-        }
-    }
-    answered_before_summary(messages)
-}
-
-/// The message that answered the last prompt, if that is a question: a report without any call before it.
-pub fn question_answered(history: &History) -> Option<usize> {
-    let last = history.last_prompt()?;
-    let after = history.messages().iter().enumerate().skip(last + 1);
-    let first = after.skip_while(|it| it.1.role != Role::Assistant).map(|it| it.0).next()?;
-    let (asked, answer) = (&history.messages()[last], &history.messages()[first]);
-    // A counter-question is not an answer.
-    let answers = is_report(answer) && !is_question(&answer.plain());
-    (is_question(&asked.plain()) && answers).then_some(first)
-}
-
-/// The reply that ends the session: nothing follows it, it calls no tool, asks nothing, and announces or
-/// leaves open no step. A short reply counts only after tool calls, or if it says that the work is done.
-pub fn final_answer(history: &History) -> Option<usize> {
-    last_reply(history).filter(|at| !leaves_open(&text_of_model(&history.messages()[*at])))
-}
-
-/// As [`final_answer`], but the reply may leave something open, or ask if it is long enough for a report.
-pub fn last_reply(history: &History) -> Option<usize> {
-    let messages = history.messages();
-    let at = messages.iter().rposition(|it| it.role != Role::System && !is_record(it))?;
-    let last = &messages[at];
-    let text = text_of_model(last);
-    let working = last.calls().next().is_some() && !delivers(last);
-    let announces = |it: &str| CUES.announce.is_in(&Lowercased::of(it)) || it.ends_with([':', '：']);
-    let goes_on = || statements(&text).pop().is_some_and(announces);
-    let turn = messages[..at].iter().rev().take_while(|it| !it.is_prompt());
-    let worked = is_report(last)
-        || turn.flat_map(|it| it.calls()).next().is_some()
-        || CUES.carried_out.is_in(&Lowercased::of(&text));
-    let only_asks = leaves_question(&text) && !is_report(last);
-    (at > 0 && speaks(last) && worked && !working && !only_asks && !goes_on()).then_some(at)
-}
-
-/// How clients note that the user stopped the model.
-const INTERRUPTED: [&str; 2] = ["<turn_aborted>", "[Request interrupted"];
-
-/// A request and the reply to it.
-#[derive(Debug, Clone, Copy)]
-pub struct AnsweredRequest {
-    /// Number of the user's message.
-    pub request: usize,
-    /// Number of the model's message.
-    pub reply: usize,
-    /// The next request came before any reply: whether the reply covers this one is uncertain.
-    pub passed_over: bool,
-}
-
-/// Each answered request, with the last message of the model before the next request. A request that comes while the
-/// model works is answered together with the one before it.
-pub fn answers(history: &History) -> Vec<AnsweredRequest> {
-    let messages = history.messages();
-    let mut out: Vec<AnsweredRequest> = Vec::new();
-    // The last message of the model, and whether it calls tools.
-    let (mut asked, mut said, mut last, mut works) = (Vec::<AnsweredRequest>::new(), None, 0, false);
-    let mut interrupted = false;
-    for (number, message) in messages.iter().enumerate() {
-        // The replies to prompts that a compaction kept are gone; all but the last prompt were answered.
-        if message.kind == Kind::Summary {
-            asked.drain(..asked.len().saturating_sub(1));
-        }
-        // Praise ends a request, too.
-        let request = is_request(message);
-        if request || message.is_prompt() && is_praise(&message.plain()) {
-            // A turn cut off in its work answers nothing, nor do options from which the prompt chooses one.
-            let answers = |it: &usize| {
-                !chooses_option(message, &messages[*it])
-                    && (!works || *it == last && is_report(&messages[*it]))
-            };
-            let silent = std::mem::take(&mut interrupted) || said.is_none();
-            if let Some(answer) = said.take().filter(answers) {
-                // A reply that asks back has done nothing yet, but may have answered a question.
-                let open = asks_back(&text_of_model(&messages[answer]));
-                let is_answered =
-                    |it: &mut AnsweredRequest| !open || is_question(&messages[it.request].plain());
-                out.extend(
-                    asked.extract_if(.., is_answered).map(|it| AnsweredRequest { reply: answer, ..it }),
-                );
-            } else if silent {
-                asked.iter_mut().for_each(|it| it.passed_over = true);
-            }
-            asked.extend(request.then_some(AnsweredRequest {
-                request: number,
-                reply: number,
-                passed_over: false,
-            }));
-        } else if message.kind == Kind::Context {
-            let text = message.plain();
-            interrupted |= INTERRUPTED.iter().any(|it| text.starts_with(it));
-        } else if message.role == Role::Assistant {
-            (last, works) = (number, message.calls().next().is_some() && !delivers(message));
-            said = Some(number).filter(|_| speaks(message)).or(said);
-        }
-    }
-    out
-}
-
-/// For a compacted history that begins with several prompts, the message after the second to last: the
-/// replies were removed, and all but the last were answered. The prompts are known to be such by a summary
-/// after them, or else by the context that the client puts before the first prompt of a session.
-fn answered_before_summary(messages: &[Message]) -> Option<usize> {
-    /// Nobody types this many prompts before the first reply.
-    const MANY: usize = 3;
-    let end = messages.iter().position(|it| it.kind == Kind::Summary || it.role == Role::Assistant)?;
-    let begins = &messages[..end];
-    let first = begins.iter().position(is_request)?;
-    let mut requests = begins.iter().enumerate().filter(|it| is_request(it.1));
-    let again = begins[first..].iter().any(|it| it.kind == Kind::Context);
-    if messages[end].kind != Kind::Summary && !(again && requests.clone().count() >= MANY) {
-        return None;
-    }
-    requests.nth_back(1).map(|it| it.0 + 1)
-}
-
-/// The last message that finished or redirected the work: a report, or a request of the user.
-fn last_turning_point(history: &History) -> Option<usize> {
-    history.messages().iter().rposition(|it| is_request(it) || is_report(it))
 }
 
 fn is_open_in_summary(fact: &Fact) -> bool {
