@@ -40,7 +40,8 @@ const VOICED: [&str; 6] =
 const USER_SAID: &str = "User said";
 
 /// The other sections: what they say may differ, but there are no more of them.
-const OTHERS: [&str; 14] = [
+const OTHERS: [&str; 15] = [
+    "Replies in earlier turns (may be outdated)",
     "Last step",
     "State of the work",
     "Files",

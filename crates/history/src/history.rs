@@ -493,6 +493,11 @@ impl History {
         if unit == 0 { 0 } else { self.units()[unit - 1].start }
     }
 
+    /// Indexes of the messages that a person wrote.
+    pub fn prompts(&self) -> impl Iterator<Item = usize> {
+        (0..self.messages.len()).filter(|it| self.messages[*it].is_prompt())
+    }
+
     /// Index of the last message that a person wrote.
     pub fn last_prompt(&self) -> Option<usize> {
         self.messages.iter().rposition(Message::is_prompt)

@@ -113,7 +113,10 @@ fn points_that_the_user_refers_to_are_told_with_their_numbers() {
     let page = page(&format!(
         "@user\nHow should the pump be mended?\n@model\n{prose}\n\n1. Replace the valve.\n2. Weld the seal.\n3. Paint the hull.\n\n{prose}\n@user\nFor point 1 take the old valve, and point 3 is fine.\n@model\nMeasured."
     ));
-    assert!(page.contains("- (1) Replace the valve.") && page.contains("- (3) Paint the hull."), "{page}");
+    assert!(
+        page.contains("#0: (1) Replace the valve.") && page.contains("#0: (3) Paint the hull."),
+        "{page}"
+    );
 }
 
 #[test]
@@ -135,7 +138,7 @@ fn defects_that_the_user_had_fixed_are_told_so() {
             "@user\nReview the pump.\n@model\nThe review is complete. The valve of `pump.rs` fails when it is hot, and the seal is missing.\n@user\n{reply}\n@model\n{report}\n@user\nNow the manual.\n@model\nWritten."
         ))
     };
-    let worked_on = "- worked on since: The review is complete. The valve of `pump.rs` fails";
+    let worked_on = "to #0: worked on since: The review is complete. The valve of `pump.rs` fails";
     let done = text(
         "fix everything",
         "All findings are fixed, in commit `abc1234`, and the tests of the pump are green.",
@@ -151,7 +154,7 @@ fn defects_that_the_user_had_fixed_are_told_so() {
             "It is done in a day, for a price of 40 for the seal and 12 for the valve.",
         ),
     ] {
-        assert!(open.contains("- The review is complete."), "{open}");
+        assert!(open.contains("to #0: The review is complete."), "{open}");
     }
 }
 
@@ -220,15 +223,17 @@ fn what_was_found_on_the_way_is_told_by_the_report_that_ended_the_turn() {
 }
 
 #[test]
-fn what_was_reported_in_earlier_turns_is_told_as_of_then() {
+fn replies_of_earlier_turns_stand_with_their_requests() {
     let first = "@user\nWhy is the pump loud?\n@model\nThe pump is loud because its seal is worn.\n";
     let page = page(&format!(
         "{first}@user\nAnd the fan?\n@model\nThe fan is loud because a blade is bent.\n@call Bash a\n{{\"command\":\"make fan\"}}\n@out a\nok\n@model\nI bend it back.\n"
     ));
-    let told = "- findings before later work (may be outdated):\n- The fan is loud because a blade is bent. [#3]\n- reports of earlier turns (may be outdated):\n- The pump is loud because its seal is worn. [#1]";
-    assert!(page.contains(told), "{page}");
+    let found =
+        "- findings before later work (may be outdated):\n- The fan is loud because a blade is bent. [#3]";
+    let turns = "## Replies in earlier turns (may be outdated)\n- to #0: The pump is loud because its seal is worn. [#1]";
+    assert!(page.contains(found) && page.contains(turns), "{page}");
     let again = super::said::page(&format!("@summary\n{page}\n@user\nGo on.\n"));
-    assert!(again.contains("from an earlier summary") && !again.contains("may be outdated"), "{again}");
+    assert!(again.contains("- The pump is loud because its seal is worn. [#0]"), "{again}");
 }
 
 #[test]

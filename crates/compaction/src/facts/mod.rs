@@ -36,7 +36,7 @@ pub use past::replies::{
 };
 pub(crate) use past::{
     ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, BELOW, EARLIER, GOES_ON, MORE_DONE,
-    REPLIED_BELOW,
+    REPLIED_BELOW, REPLY_TO,
 };
 pub use talk::last_step;
 
@@ -199,6 +199,11 @@ impl Ledger {
     }
 }
 
+/// Whether a text states a rule.
+pub(crate) fn is_rule(text: &str) -> bool {
+    talk::orders::polarity(text).is_some()
+}
+
 /// Whether a text is a plan: its first words say so.
 pub fn is_plan(text: &str) -> bool {
     /// Maximum characters before the colon or the first step.
@@ -226,6 +231,10 @@ pub fn read(history: &History) -> Ledger {
     let mut ledger = read_expanded(history);
     drop_unkept(history, &mut ledger.facts);
     past::note_unreadable(history, &mut ledger.facts);
+    let turn = history.last_prompt().unwrap_or(0);
+    let is_reply =
+        |it: &&mut Fact| it.topic == Topic::Findings && it.voice() == Voice::Model && it.message < turn;
+    ledger.facts.iter_mut().filter(is_reply).for_each(|it| it.topic = Topic::Replies);
     ledger.facts.sort_by_key(|it| it.message);
     ledger
 }

@@ -71,6 +71,14 @@ topics! {
         place: ClaimPlace::Rules,
         rank: 8,
     }
+    /// What the model said in earlier turns, as of then.
+    Replies {
+        asked: "what was replied to each of these",
+        mark: None,
+        lines: LineKind::Prose,
+        place: ClaimPlace::Report,
+        rank: 11,
+    }
     /// What was settled, and what that replaced.
     Decisions {
         asked: "what was decided and why, and what it replaced",
@@ -206,7 +214,7 @@ topics! {
         place: ClaimPlace::Report,
         rank: 10,
     }
-    /// What was found out and said by the model.
+    /// What the model found out and said, in this turn or by an earlier summary.
     Findings {
         asked: "what was found out",
         mark: None,
@@ -217,6 +225,11 @@ topics! {
 }
 
 impl Topic {
+    /// Whether its facts are statements of the model.
+    pub(in crate::facts) fn is_statement(self) -> bool {
+        matches!(self, Self::Findings | Self::Replies)
+    }
+
     /// Whether its facts are steps that are not done.
     pub(in crate::facts) fn is_open_step(self) -> bool {
         matches!(self, Self::Open | Self::Active | Self::Unconfirmed)

@@ -180,6 +180,8 @@ fn write_slice(
             .or(ledger.about(Topic::Current).last())
             .and_then(|it| Some((it.message, went_on(history, it.message, ask.region.end)?))),
         answers: facts::answers(history),
+        requests: (listed_topic(&ask.spec.sections, Topic::Replies) == Topic::Replies)
+            .then(|| history.prompts().collect()),
         below,
         follows_up: pursued.is_some_and(|it| it.text.len() <= FOLLOW_UP),
         roots: roots(&items),
@@ -189,8 +191,7 @@ fn write_slice(
         words: ask.spec.words.clone(),
     };
     let quoted = items.iter().filter(|it| it.kind == LineKind::Quoted).count();
-    let turn = history.last_prompt().unwrap_or(0);
-    let mut layout = Layout { ask, style, quoted, costs: HashMap::new(), count, used: 0, turn };
+    let mut layout = Layout { ask, style, quoted, costs: HashMap::new(), count, used: 0 };
     layout.used = layout.measure(&layout.render(&[], ask.header.is_some(), ask.pins.len()));
     let header = ask.header.is_some() && layout.used <= ask.max_tokens;
     let mut pins = ask.pins.len();
@@ -497,7 +498,7 @@ fn listed_topic(sections: &[Section], topic: Topic) -> Topic {
         Topic::Directives => Topic::Constraints,
         Topic::Unconfirmed => Topic::Open,
         Topic::Mode => Topic::Current,
-        Topic::Approved => Topic::Findings,
+        Topic::Approved | Topic::Replies => Topic::Findings,
         other => other,
     }
 }
@@ -511,8 +512,8 @@ fn section_for(sections: &[Section], fact: &Fact) -> Option<usize> {
         let narrow = sections.iter().position(|it| holds(topic)(it) && it.forbidden_only);
         return narrow.or(first);
     }
-    if matches!(fact.topic, Topic::Findings | Topic::Current) && facts::is_plan(&fact.text) {
-        let plan = sections.iter().position(|it| holds(Topic::Open)(it) && holds(fact.topic)(it));
+    if matches!(topic, Topic::Findings | Topic::Current) && facts::is_plan(&fact.text) {
+        let plan = sections.iter().position(|it| holds(Topic::Open)(it) && holds(topic)(it));
         return plan.or(first);
     }
     first.or_else(|| sections.iter().position(holds(topic)))

@@ -5,7 +5,8 @@ use crate::facts::{FileOp, Topic};
 
 /// Words in a heading, in lower case, by the topic of its section. A heading needs to contain only the beginning of a
 /// word; the first match counts.
-const SECTIONS: [(&str, Topic); 68] = [
+const SECTIONS: [(&str, Topic); 69] = [
+    ("replies in earlier turns", Topic::Replies),
     ("analysis", Topic::Findings),
     ("critical context", Topic::Findings),
     ("important detail", Topic::Findings),
@@ -166,6 +167,15 @@ pub(in crate::facts) const SUFFIXES_ONCE: [&str; 4] = [
     " (more was done since)",
     " (asked now, whole below)",
 ];
+
+/// Mark of a reply; the number of the request's message and a colon follow.
+pub(crate) const REPLY_TO: &str = "to #";
+
+/// The text of a line without [`REPLY_TO`].
+pub(super) fn reply(line: &str) -> &str {
+    let marked = line.strip_prefix(REPLY_TO).and_then(|it| it.split_once(": "));
+    marked.map_or(line, |it| it.1)
+}
 
 /// Beginnings, in lower case, of the lines that agents put around their summaries.
 pub(super) const BOILERPLATE: [&str; 14] = [

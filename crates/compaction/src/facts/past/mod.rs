@@ -27,11 +27,11 @@ use crate::facts::{Detail, Fact, FileOp, Name, Polarity, Topic};
 use files::is_path_only;
 pub(crate) use headings::{
     ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, BELOW, EARLIER, GOES_ON, MORE_DONE,
-    REPLIED_BELOW,
+    REPLIED_BELOW, REPLY_TO,
 };
 use headings::{
     ANSWERED_ONCE, BOILERPLATE, Heading, STEP_BOXES, STEP_MARKS, SUFFIXES_ONCE, heading_text, is_lettered,
-    op_in, parse_heading,
+    op_in, parse_heading, reply,
 };
 use history::{History, Kind, Message, Part};
 use step_index::StepIndex;
@@ -446,6 +446,7 @@ impl SummaryReader<'_> {
         match topic {
             Topic::Goal if answered && body.starts_with('"') => self.quotation(Topic::UserMessages, body),
             Topic::Last | Topic::Current if stepped => self.step(topic, body, checked),
+            Topic::Replies => self.prose(topic, reply(body)),
             _ => match topic.row().lines {
                 LineKind::Quoted => self.quotation(topic, body),
                 LineKind::Step => self.step(topic, body, checked),

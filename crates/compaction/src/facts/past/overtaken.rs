@@ -58,7 +58,7 @@ pub(in crate::facts) fn drop_overtaken(history: &History, facts: &mut Vec<Fact>)
         }
     }
     drop_checked(check, commit, &closing, facts);
-    mark_carried_out(messages, facts);
+    mark_carried_out(history, facts);
     drop_repeated(history, facts);
 }
 
@@ -85,7 +85,7 @@ fn closing_messages(messages: &[Message]) -> HashSet<usize> {
 fn drop_passing(history: &History, closing: &HashSet<usize>, facts: &mut Vec<Fact>) {
     let messages = history.messages();
     let newest = messages.iter().rposition(speaks).unwrap_or(0);
-    let reported = reported_turns(messages);
+    let reported = reported_turns(history);
     let worked = last_work(history, facts);
     facts.retain_mut(|fact| {
         let message = fact.message;
@@ -139,8 +139,8 @@ fn drop_checked(
 }
 
 /// Marks findings about defects that the user ordered to be fixed and the model reported as done.
-fn mark_carried_out(messages: &[Message], facts: &mut [Fact]) {
-    let carried_out = carried_out_turns(messages);
+fn mark_carried_out(history: &History, facts: &mut [Fact]) {
+    let carried_out = carried_out_turns(history);
     for fact in facts.iter_mut().filter(|it| is_finding(it)) {
         let said = sentences(&fact.text);
         let defects = said.iter().filter(|it| is_defect(it)).count();
@@ -152,13 +152,10 @@ fn mark_carried_out(messages: &[Message], facts: &mut [Fact]) {
     }
 }
 
-fn prompts(messages: &[Message]) -> Vec<usize> {
-    (0..messages.len()).filter(|it| messages[*it].is_prompt()).collect()
-}
-
 /// The turns that ended with a report, except the last turn, each with the report's text.
-fn reported_turns(messages: &[Message]) -> Vec<(Range<usize>, String)> {
-    let prompts = prompts(messages);
+fn reported_turns(history: &History) -> Vec<(Range<usize>, String)> {
+    let messages = history.messages();
+    let prompts: Vec<usize> = history.prompts().collect();
     let turns = prompts.windows(2).map(|it| it[0]..it[1]);
     let reported = |turn: Range<usize>| {
         let closing = messages[turn.clone()].iter().rev().find(|it| speaks(it)).filter(|it| is_report(it))?;
@@ -185,8 +182,9 @@ fn is_passing(sentence: &str) -> bool {
 }
 
 /// The turns whose findings the user ordered to be carried out, if the next turn reports that this was done.
-fn carried_out_turns(messages: &[Message]) -> Vec<Range<usize>> {
-    let prompts = prompts(messages);
+fn carried_out_turns(history: &History) -> Vec<Range<usize>> {
+    let messages = history.messages();
+    let prompts: Vec<usize> = history.prompts().collect();
     let end = |turn: usize| prompts.get(turn + 1).copied().unwrap_or(messages.len());
     let report = |turn: usize| (prompts[turn]..end(turn)).rev().find(|it| speaks(&messages[*it]));
     let ordered = |turn: usize| {
@@ -222,14 +220,14 @@ fn is_defect(text: &str) -> bool {
 
 /// Of findings that say the same in other words, keeps the last. One of a later turn must be about as long.
 fn drop_repeated(history: &History, facts: &mut Vec<Fact>) {
-    let prompts = prompts(history.messages());
+    let prompts: Vec<usize> = history.prompts().collect();
     let turn = |fact: &Fact| match fact.voice() {
         Voice::Model => prompts.partition_point(|it| *it <= fact.message),
         Voice::Summary | Voice::User | Voice::Tools => usize::MAX,
     };
     let mut findings: Vec<usize> = (0..facts.len())
         .filter(|at| {
-            facts[*at].topic == Topic::Findings && matches!(facts[*at].voice(), Voice::Model | Voice::Summary)
+            facts[*at].topic.is_statement() && matches!(facts[*at].voice(), Voice::Model | Voice::Summary)
         })
         .collect();
     findings.sort_by_key(|at| (turn(&facts[*at]), facts[*at].message));

@@ -20,8 +20,7 @@ static WITHDRAWS: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 /// Drops questions to the user from earlier turns, findings whose names are mostly in a finding of a later
 /// turn, and findings that the model took back.
 pub(in crate::facts) fn drop_repeated(history: &History, facts: &mut Vec<Fact>) {
-    let messages = history.messages();
-    let prompts: Vec<usize> = (0..messages.len()).filter(|it| messages[*it].is_prompt()).collect();
+    let prompts: Vec<usize> = history.prompts().collect();
     let turn = |message: usize| prompts.partition_point(|it| *it <= message);
     let finding = |it: &Fact| it.topic == Topic::Findings && it.voice() == Voice::Model;
     let current = prompts.len();
@@ -44,10 +43,11 @@ pub(in crate::facts) fn drop_repeated(history: &History, facts: &mut Vec<Fact>) 
         };
         dropped.extend(later.map(|it| &it.1).any(again).then_some(*at));
     }
-    let taken_back = messages.iter().enumerate().filter(|it| speaks(it.1)).filter_map(|(number, message)| {
-        let text = text_of_model(message);
-        WITHDRAWS.is_match(clip(&text, 2_000).0).then(|| (number, names(&text)))
-    });
+    let taken_back =
+        history.messages().iter().enumerate().filter(|it| speaks(it.1)).filter_map(|(number, message)| {
+            let text = text_of_model(message);
+            WITHDRAWS.is_match(clip(&text, 2_000).0).then(|| (number, names(&text)))
+        });
     for (number, own) in taken_back {
         let before = all.iter().rev().filter(|it| facts[it.0].message < number).take(MAX_CANDIDATES);
         // The newest finding on the same subject.

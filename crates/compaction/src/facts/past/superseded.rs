@@ -379,7 +379,7 @@ fn is_superseded(fact: &Fact, closed: &HashMap<&str, Vec<&ClosedTask>>) -> bool 
     }
     let states_open = match fact.topic {
         Topic::Open | Topic::Active | Topic::Unconfirmed | Topic::Current => true,
-        Topic::Findings => says_remaining(&fact.text),
+        Topic::Findings | Topic::Replies => says_remaining(&fact.text),
         _ => false,
     };
     if !states_open {

@@ -113,7 +113,7 @@ pub(in crate::facts) fn drop_outdated(history: &History, facts: &mut Vec<Fact>) 
     let (commit, check) = (evidence.last_commit(), evidence.last_check());
     let replied = history.last_prompt().unwrap_or(0);
     facts.retain_mut(|fact| {
-        if fact.topic == Topic::Findings
+        if fact.topic.is_statement()
             && fact.message < replied
             && !remove_sentences(fact, |it| CUES.waiting.is_in(&Lowercased::of(it)) || OFFER.is_match(it))
         {
@@ -130,7 +130,7 @@ pub(in crate::facts) fn drop_outdated(history: &History, facts: &mut Vec<Fact>) 
         let checked = checked && fact.voice() == Voice::Summary;
         let is_outdated =
             |it: &str| committed && STATE_OF_TREE.is_match(it) || checked && CHECK_FAILED.is_match(it);
-        let states = stated_before && matches!(fact.topic, Topic::Findings | Topic::Errors);
+        let states = stated_before && (fact.topic.is_statement() || fact.topic == Topic::Errors);
         if states && !remove_sentences(fact, is_outdated) {
             return false;
         }
@@ -151,7 +151,7 @@ pub(in crate::facts) fn drop_outdated(history: &History, facts: &mut Vec<Fact>) 
             return false;
         }
         let state = |it: &str| TEMPORARY_STATE.is_match(it) || !step && states_the_moment(it);
-        !(step || matches!(fact.topic, Topic::Findings | Topic::Errors)) || remove_sentences(fact, state)
+        !(step || (fact.topic.is_statement() || fact.topic == Topic::Errors)) || remove_sentences(fact, state)
     });
     drop_fulfilled_prohibitions(history, facts);
 }

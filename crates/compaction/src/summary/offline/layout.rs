@@ -107,17 +107,17 @@ pub(super) struct Layout<'a, 'c> {
     pub(super) costs: HashMap<String, u64>,
     pub(super) count: &'c dyn Fn(&str) -> u64,
     pub(super) used: u64,
-    /// The message in which the last turn begins.
-    pub(super) turn: usize,
 }
 
 impl Layout<'_, '_> {
     fn age(&self, fact: &Fact) -> Age {
         match (fact.voice(), fact.topic) {
-            (Voice::Summary, Topic::Done | Topic::Findings | Topic::Tried | Topic::Untested) => {
-                Age::EarlierSummary
-            }
-            (Voice::Model, Topic::Findings) if fact.message < self.turn => Age::EarlierTurn,
+            (_, Topic::Replies) if self.style.requests.is_some() => Age::Current,
+            (
+                Voice::Summary,
+                Topic::Done | Topic::Findings | Topic::Replies | Topic::Tried | Topic::Untested,
+            ) => Age::EarlierSummary,
+            (Voice::Model, Topic::Replies) => Age::EarlierTurn,
             (Voice::Model, Topic::Findings | Topic::Untested)
                 if self.style.last_work.is_some_and(|it| it > fact.message) =>
             {

@@ -7,7 +7,8 @@ use super::script;
 use crate::facts::text::{clip, flat, without_escapes};
 use crate::facts::{
     ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, AnsweredRequest, BELOW, Detail, EARLIER, Fact,
-    FileOp, Ledger, Name, Outcome, REPLIED_BELOW, REPOSITORY, Topic, UNREADABLE, Voice, is_read_only,
+    FileOp, Ledger, Name, Outcome, REPLIED_BELOW, REPLY_TO, REPOSITORY, Topic, UNREADABLE, Voice,
+    is_read_only,
 };
 
 /// A fact as written; lines with the same label and group are joined.
@@ -39,6 +40,8 @@ pub(super) struct LineStyle {
     pub(super) goes_on: Option<(usize, &'static str)>,
     /// Requests, in order, each with the message that answered it.
     pub(super) answers: Vec<AnsweredRequest>,
+    /// The requests of the user, in order, if replies have a section of their own.
+    pub(super) requests: Option<Vec<usize>>,
     /// The message of the current request, if it stays word for word behind the summary.
     pub(super) below: Option<usize>,
     /// Whether the current request says little without the one before it.
@@ -89,6 +92,13 @@ impl LineStyle {
             Some(by) => replied(by),
             None => format!("{ANSWERED_BEFORE}{last}])"),
         }
+    }
+
+    /// The prefix of a reply that names its request, if that is not in an earlier summary; empty for other facts.
+    fn replies_to(&self, fact: &Fact) -> String {
+        let is_reply = fact.topic == Topic::Replies && fact.voice() == Voice::Model;
+        let request = self.requests.iter().flatten().rfind(|it| is_reply && **it < fact.message);
+        request.map_or_else(String::new, |it| format!("{REPLY_TO}{it}: "))
     }
 
     /// The prefix of a line: the word and a colon, or a mark in brackets.
@@ -202,7 +212,7 @@ fn raw_line(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
             }
             _ => match fact.topic.row().mark {
                 Some(mark) => single(format!("{} {}", style.mark(mark), cut(&fact.text, chars))),
-                None => single(words(fact, chars)),
+                None => single(style.replies_to(fact) + &words(fact, chars)),
             },
         },
     }

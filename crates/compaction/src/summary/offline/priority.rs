@@ -97,7 +97,7 @@ impl LineKind {
                 Detail::Symbol { used: false, .. } => Self::Defined,
                 _ => Self::Name,
             },
-            Topic::Findings => Self::Finding,
+            Topic::Findings | Topic::Replies => Self::Finding,
         }
     }
 
@@ -294,7 +294,9 @@ pub(super) fn rank(fact: &Fact) -> (bool, std::cmp::Reverse<usize>) {
         // A symbol without its file says little.
         Detail::Symbol { file, .. } => file.is_none(),
         Detail::None | Detail::File { .. } | Detail::Choice { .. } => {
-            fact.voice() != Voice::User && fact.topic != Topic::Last
+            // Earlier summaries of others state rules among their findings.
+            let binds = fact.voice() == Voice::Summary && facts::is_rule(&fact.text);
+            fact.voice() != Voice::User && fact.topic != Topic::Last && !binds
         }
     };
     (later, std::cmp::Reverse(fact.message))
