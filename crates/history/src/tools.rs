@@ -159,6 +159,7 @@ const TABLE: &[(&str, Meaning)] = &[
     ("task_tracker", Meaning::Plan),
     ("askuserquestion", Meaning::Ask),
     ("ask_user", Meaning::Ask),
+    ("ask_user_question", Meaning::Ask),
     ("question", Meaning::Ask),
     ("request_user_input", Meaning::Ask),
     ("ask_followup_question", Meaning::Ask),

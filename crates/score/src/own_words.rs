@@ -11,8 +11,7 @@ pub(crate) fn typed(text: &str) -> &str {
     let text =
         argument.filter(|it| it.contains(' ') && !it.replace("\\\"", "").contains('"')).unwrap_or(text);
     let [start, end] = cues::SPEC_KIT_ARGUMENTS;
-    let arguments = text.split_once(start).and_then(|it| it.1.split_once(end)).map(|it| it.0.trim());
-    if let Some(arguments) = arguments.filter(|it| !it.is_empty()) {
+    if let Some((arguments, _)) = text.split_once(start).and_then(|it| it.1.split_once(end)) {
         return arguments;
     }
     text.split_once(cues::TYPED_AFTER).and_then(|it| it.1.split_once(':')).map_or(text, |it| it.1)

@@ -40,12 +40,17 @@ const TRANSCRIPTS: [[&str; 2]; 2] = [
 /// Markers between which Gemini CLI quotes the files that a prompt names; the second may be missing.
 const REFERENCED: [&str; 2] = ["--- Content from referenced files ---", "--- End of content ---"];
 
-/// What the user typed behind a command of Spec Kit, if anything: Codex sends the command's template around it.
-fn spec_kit_arguments(text: &str) -> Option<&str> {
+/// What the user typed behind a command of Spec Kit, around which Codex sends the command's template; of a command
+/// without arguments, the template's first sentence.
+fn spec_kit_request(text: &str) -> Option<&str> {
     let block = text.trim_start().strip_prefix("## User Input")?.trim_start().strip_prefix("```text\n")?;
     let (typed, template) = block.split_once("\n```")?;
     let is_template = template.trim_start().starts_with("You **MUST** consider the user input");
-    (is_template && !typed.trim().is_empty()).then_some(typed)
+    let first = || {
+        let (_, body) = template.split_once("\n## ")?.1.split_once('\n')?;
+        body.trim_start().split('\n').next()?.split(". ").next()
+    };
+    if typed.trim().is_empty() { first() } else { Some(typed) }.filter(|_| is_template)
 }
 
 /// What the user wrote in the texts of a message: without injected elements, and of a transcript only the
@@ -68,7 +73,7 @@ pub(in crate::facts) fn user_text<'a>(texts: impl Iterator<Item = &'a str>) -> V
         !within && !is_mark_of_image(it)
     };
     let texts = texts.filter(typed);
-    let request = |it: &'a str| spec_kit_arguments(it).unwrap_or_else(|| request(it));
+    let request = |it: &'a str| spec_kit_request(it).unwrap_or_else(|| request(it));
     let texts: Vec<&str> = texts.flat_map(assigned).map(unquoted).map(request).map(without_header).collect();
     let mut out = Vec::new();
     for [start, end] in TRANSCRIPTS {
@@ -489,6 +494,10 @@ mod tests {
             (
                 "\n## User Input\n\n```text\ndo T012\n```\n\nYou **MUST** consider the user input before proceeding.\n\n## Outline",
                 vec!["do T012"],
+            ),
+            (
+                "## User Input\n\n```text\n\n```\n\nYou **MUST** consider the user input.\n\n## Goal\n\nFind gaps in the pump. It MUST run alone.\n",
+                vec!["Find gaps in the pump"],
             ),
             ("\"# Task\nSay \\\"done\\\" at the end.\"", vec!["# Task\nSay \\\"done\\\" at the end."]),
             ("\"not found\" and \"no such file\"", vec!["\"not found\" and \"no such file\""]),
