@@ -361,7 +361,7 @@ fn answers_by_question(input: &Value, text: &str) -> Vec<(Option<String>, String
     /// How the client continues after the last answer.
     const CLOSING: [&str; 2] = ["\". You can now", "\". Read the answers"];
     /// What follows an answer that has a preview or a note.
-    const BESIDE: [&str; 2] = ["\" selected preview:", "\" user notes:"];
+    const BESIDE: [&str; 3] = ["\" selected preview:", "\". selected preview:", "\" user notes:"];
     let mut asked: Vec<(usize, usize, &str)> = questions(input)
         .iter()
         .filter_map(|it| it.get("question")?.as_str())
@@ -493,6 +493,10 @@ mod tests {
             (
                 "Answered: \"Is \"home\" the page?\"=\"No\" selected preview:\n<p>x</p> user notes: the other one, \"What of \"old\" links?\"=\"Drop, all\". You can now continue.",
                 vec!["No", "the other one", "Drop, all"],
+            ),
+            (
+                "User: \"Is \"home\" the page?\"=\"No\". selected preview: // a page. You can now continue.",
+                vec!["No"],
             ),
             ("{\"answers\":{\"1\":\"Drop, all\",\"elsewhere\":\"No\"}}", vec!["Drop, all", "No"]),
         ] {
