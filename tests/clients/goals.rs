@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::{EPITOME, Kit};
+use super::{EPITOME, Kit, plays_all};
 
 fn reached(client: &str) {
     let Some(kit) = Kit::find(&format!("goals, {client}"), client) else { return };
@@ -30,7 +30,10 @@ fn gemini_cli() {
     reached("gemini");
 }
 
+/// OpenCode takes minutes, and its model sees of an answer what Gemini CLI's does.
 #[test]
 fn opencode() {
-    reached("opencode");
+    if plays_all("opencode", "goals") {
+        reached("opencode");
+    }
 }

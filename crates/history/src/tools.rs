@@ -481,6 +481,11 @@ mod tests {
                 "create a\ndelete b",
             ),
             (
+                "apply_patch",
+                r#"{"patchText":"*** Begin Patch\n*** Delete File: a\n*** Add File: a\n+x\n*** End Patch"}"#,
+                "edit a",
+            ),
+            (
                 "edit",
                 r#"{"i":"Mend it","input":"*** Begin Patch\n*** Update File: /w/a\n@@\n-x\n+y\n*** End Patch"}"#,
                 "edit /w/a",

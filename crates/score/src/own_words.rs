@@ -44,10 +44,28 @@ pub(crate) fn outside_transcripts<'a>(texts: impl Iterator<Item = &'a str>) -> V
 const TRANSCRIPT_STARTS: [&str; 2] = [">>> TRANSCRIPT START", ">>> TRANSCRIPT DELTA START"];
 const TRANSCRIPT_ENDS: [&str; 2] = [">>> TRANSCRIPT END", ">>> TRANSCRIPT DELTA END"];
 
+/// The first paragraph of a text with an article from the web, which others wrote; of another text, all of it.
+fn before_article(text: &str) -> &str {
+    /// Minimum bytes of an article, and its first lines, among which the date stands.
+    const LEAST: usize = 2_000;
+    const TOP: usize = 20;
+    let year = |it: &str| it.len() == 4 && it.bytes().all(|it| it.is_ascii_digit());
+    let dated = |line: &str| {
+        let chinese = line.split_once('年').is_some_and(|it| year(it.0) && it.1.contains('日'));
+        let says = ["published ", "posted ", "updated "].iter().any(|it| line.to_lowercase().starts_with(it));
+        chinese && line.chars().count() <= 32
+            || says && line.split([' ', '-', ',']).any(year)
+            || line.len() <= 100 && (line.contains(" min read") || line.contains(" minute read"))
+    };
+    let article = text.len() >= LEAST && text.lines().take(TOP).any(|it| dated(it.trim()));
+    if article { text.split("\n\n").next().unwrap_or_default() } else { text }
+}
+
 /// What a person says in their own words: without code, quotations, pasted logs, and what clients wrap in tags.
 pub(crate) fn own_words(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let text = outside_transcripts(std::iter::once(typed(text))).join("\n");
+    let text = before_article(&text);
     let mut fenced = false;
     let mut tag: Option<&str> = None;
     let mut in_log = false;
@@ -125,6 +143,7 @@ fn is_log(line: &str) -> bool {
             && line.contains([':', '('])
             && line.ends_with([')', '>', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'])
         || line.starts_with('[') && !line.starts_with("[ ]") && line.find("] ").is_some_and(|it| it < 30)
+        || line.starts_with('(') && line.split(')').next().is_some_and(|it| it.contains(" pid="))
         || line.starts_with('{') && line.contains('"')
         || line.starts_with('"') && line.contains("\":")
         || total > 40 && letters * 10 < total * 6

@@ -49,6 +49,20 @@ fn an_error_is_over_that_the_same_check_no_longer_prints() {
 }
 
 #[test]
+fn a_test_runner_that_prints_nothing_did_not_pass() {
+    for (command, told) in [
+        ("npx vitest run src/pump.test.ts", "ran, printed nothing"),
+        ("npx vitest run > test.log", "ok"),
+        ("npx prettier --write src", "ok"),
+    ] {
+        let failed = "FAIL src/pump.test.ts > pump > starts";
+        let page = page(&runs(&[("npx vitest run src/pump.test.ts", failed), (command, "")]));
+        assert!(page.contains(&format!("`{command}` → {told}")), "{command}\n{page}");
+        assert!(told == "ok" || !under(&page, "Errors").contains("resolved"), "{command}\n{page}");
+    }
+}
+
+#[test]
 fn an_error_that_is_printed_again_is_not_over() {
     let first = "src/pump.ts(3,1): error TS2322: Type 'a' is not assignable.";
     let page = page(&runs(&[

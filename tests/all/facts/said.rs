@@ -50,6 +50,22 @@ fn a_short_reply_to_a_question_is_no_goal() {
 }
 
 #[test]
+fn what_begins_another_subject_answers_no_question() {
+    for (reply, answers) in [
+        ("yes please", true),
+        ("don't touch the valve", true),
+        ("got this error when running the valve project", false),
+        ("never use the red boiler", false),
+        ("let's go through them one-at-a-time", false),
+    ] {
+        let page = page(&format!(
+            "@user\nBuild the pump project.\n@model\nThe pump is built. Shall we proceed to the valve?\n@user\n{reply}"
+        ));
+        assert_eq!(page.contains("asked: "), answers, "{reply}\n{page}");
+    }
+}
+
+#[test]
 fn a_step_of_an_earlier_summary_that_was_finished_loses_its_old_state() {
     let step = |state: &str| {
         page(&format!(

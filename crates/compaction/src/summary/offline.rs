@@ -182,6 +182,7 @@ fn write_slice(
         answers: facts::answers(history),
         requests: (listed_topic(&ask.spec.sections, Topic::Replies) == Topic::Replies)
             .then(|| history.prompts().collect()),
+        sealed: history.messages().iter().rposition(|it| it.replaced.is_some()),
         below,
         follows_up: pursued.is_some_and(|it| it.text.len() <= FOLLOW_UP),
         roots: roots(&items),

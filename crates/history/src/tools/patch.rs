@@ -20,7 +20,13 @@ fn enveloped(patch: &str) -> Vec<Action> {
             out.extend(line.starts_with(['@', '+', '-']).then(|| Action::on(Meaning::Edit, to)));
         }
         if let Some(path) = line.strip_prefix("*** Add File: ") {
-            out.push(Action::on(Meaning::Create, path.trim()));
+            // A file that the patch deletes and adds again is rewritten.
+            let path = path.trim();
+            match out.iter_mut().find(|it| it.meaning == Meaning::Delete && it.path.as_deref() == Some(path))
+            {
+                Some(deleted) => deleted.meaning = Meaning::Edit,
+                None => out.push(Action::on(Meaning::Create, path)),
+            }
         } else if let Some(path) = line.strip_prefix("*** Delete File: ") {
             out.push(Action::on(Meaning::Delete, path.trim()));
         } else if let Some(path) = line.strip_prefix("*** Update File: ") {

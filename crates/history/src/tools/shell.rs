@@ -156,6 +156,11 @@ fn walk(
             }
             words => {
                 let words = unwrapped(words);
+                if let Some(line) = over_ssh(words).filter(|_| nesting.depth < DEEPEST) {
+                    let inner = Nesting { depth: nesting.depth + 1, elsewhere: true, joint };
+                    walk(&line, &mut Place { at: Some("~".into()), ..Place::default() }, inner, visit);
+                    continue;
+                }
                 // `zsh -i -c SCRIPT` has a flag before that of the script.
                 let script = words.windows(3).position(|it| wraps(&it[0], &it[1])).map(|it| (it, it + 2));
                 let flagged = |it: &[String]| it[1].starts_with('-') && wraps(&it[0], &it[2]);
@@ -176,6 +181,23 @@ fn walk(
                     walk(&words[script], &mut place.clone(), inner, visit);
                 }
             }
+        }
+    }
+}
+
+/// The line that `ssh HOST LINE` runs on another machine.
+fn over_ssh(words: &[String]) -> Option<String> {
+    const VALUED: &str = "bcDEeFIiJLlmOopQRSWw";
+    let (head, mut rest) = words.split_first()?;
+    if head.rsplit('/').next() != Some("ssh") {
+        return None;
+    }
+    loop {
+        let (word, behind) = rest.split_first()?;
+        match word.strip_prefix('-') {
+            Some(flag) if flag.len() == 1 && VALUED.contains(flag) => rest = behind.get(1..)?,
+            Some(_) => rest = behind,
+            None => return Some(behind.join(" ")).filter(|it| !it.is_empty()),
         }
     }
 }
@@ -537,6 +559,8 @@ mod tests {
             ("x; bash -c 'a | b'", "x, Then a, Pipe b"),
             ("x; zsh -i -c 'a | b' | c", "x, Then a, Pipe b, Pipe c"),
             ("make |& tee log", "make, Pipe tee log"),
+            ("x; ssh -p 22 -A root@h 'a && b' | c", "x, Then a, And b, Pipe c"),
+            ("ssh h ls /x; ssh -T h", "ls /x, Then ssh -T h"),
             ("x; wsl -d u -- bash -lc 'a && b | c'", "x, Then wsl -d u --, a, And b, Pipe c"),
             (
                 "git commit -m \"$(cat <<'EOF'\nsay \"a; rm x\" and don't (\nEOF\n)\" && git log",
@@ -565,6 +589,7 @@ mod tests {
             ("rm -rf /t/a /t/b && git clone https://x.org/a /t/a && git worktree add /t/b", ""),
             ("rm -rf a && gh repo clone x/a a", ""),
             ("docker exec c sh -c 'rm x'; sh -c 'rm y'", "Delete y"),
+            ("ssh h 'rm x'; rm y", "Delete y"),
             ("cd sub && git mv a.rs b.rs; git rm c.rs", "Rename sub:a.rs->b.rs, Delete sub:c.rs"),
             (
                 "cd sub && git -C app -c a=b rm c.rs; git --no-pager -C /r mv d e; rm f",

@@ -129,8 +129,19 @@ fn behind_name(text: &str) -> Option<&str> {
     is_name.then_some(value)
 }
 
+/// The quoted line that a command runs on another machine, `ssh HOST "LINE"`, and what follows it.
+fn over_ssh(command: &str) -> Option<(&str, &str)> {
+    let rest = command.trim_start().strip_prefix("ssh ")?;
+    let quote = rest.find(['"', '\''])?;
+    let mark = rest[quote..].chars().next()?;
+    rest[quote + 1..].rsplit_once(mark)
+}
+
 /// Whether all parts of a command only look around.
 pub(crate) fn only_looks(command: &str) -> bool {
+    if let Some((line, rest)) = over_ssh(command) {
+        return only_looks(line) && only_looks(rest);
+    }
     let mut parts: Vec<String> = vec![String::new()];
     let mut quote: Option<char> = None;
     for c in command.chars() {

@@ -20,6 +20,9 @@ pub(crate) fn plain(text: &str) -> std::borrow::Cow<'_, str> {
 /// The most telling error line of an output, in normal form.
 pub(crate) fn signature(text: &str) -> Option<String> {
     let text = &*plain(text);
+    // What older versions of Codex put before what a command in the sandbox printed.
+    let framed = text.strip_prefix("failed in sandbox ").and_then(|it| it.split_once(", stdout: "));
+    let text = framed.map_or(text, |it| it.1.strip_prefix(", stderr: ").unwrap_or(it.1));
     let mut best: Option<(u8, &str)> = None;
     let mut lines = text.lines().take(4_000).map(str::trim);
     while let Some(line) = lines.next() {

@@ -1,14 +1,14 @@
 //! Questions of the model, and what the user's replies decide.
 
 use super::is_very_short;
-use super::orders::{QUESTION_START, polarity};
+use super::orders::{QUESTION_START, begins_with_no, polarity};
 use super::report::text_of_model;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::regions::{Region, regions};
 use crate::facts::text::{clip, clip_end, flat, sentences, without_bold, without_markers};
 use crate::facts::voice::{Prompt, Quote};
-use crate::facts::{Detail, Fact, Topic};
+use crate::facts::{Detail, Fact, Polarity, Topic};
 use history::Message;
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -50,9 +50,9 @@ static ASKS_WHETHER: AsciiFirstRegex = AsciiFirstRegex::new(
 static COMPLAINS: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)^\W*i (?:actually )?already (?:clicked|committed|did|fixed|made|merged|pushed|ran|sent|tested)\b|\b(?:(?:i|we) (?:didn['’]?t|did not|never) (?:tell|ask|want|say|said|asked|told)|not what (?:i|we) (?:asked|said|meant|wanted))\b",
 );
-/// The user begins by saying that the question was not understood, which answers nothing.
+/// The user begins by saying that the question was not understood, or is to be asked alone, which answers nothing.
 static PUZZLED: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)^\W*(?:wait\b.{0,20}\bmean(?:ing)?\b|(?:(?:wait|sorry|hm+)\W+)?(?:what do you mean\b|i (?:do not|don['’]?t|didn['’]?t) (?:understand|get (?:it|this|that))\b))",
+    r"(?i)^\W*(?:wait\b.{0,20}\bmean(?:ing)?\b|(?:let['’]?s (?:go|do) (?:through )?\w+ |(?:just )?one (?:question )?)(?:one[- ])?at[- ]a[- ]time\b|(?:(?:wait|sorry|hm+)\W+)?(?:what do you mean\b|i (?:do not|don['’]?t|didn['’]?t) (?:understand|get (?:it|this|that))\b))",
 );
 /// The beginning of a counter-question.
 static DOUBT_START: AsciiFirstRegex =
@@ -253,10 +253,13 @@ static YES_OR_NO: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 static ASKS_WHICH: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)\b(?:which|what|where|when|how|who|why)\b|哪|什么|什麼|どれ|どの|何|어떤|무엇",
 );
-/// A prompt that begins another subject: a report of trouble, or a request of its own.
+/// A report of trouble, which answers no question that yes or no answers.
+static TROUBLE: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)^\W*(?:i )?(?:got|get|am getting|keep getting|have|see) (?:this|the|an?|that|these|some) (?:\w+ )?(?:errors?|issues?|problems?|exceptions?|warnings?)\b",
+);
+/// A prompt that may begin another subject.
 static OTHER_SUBJECT: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
-    r"(?i)^\W*(?:(?:i )?(?:got|get|am getting|keep getting|have|see) (?:this|the|an?|that|these|some) (?:\w+ )?(?:errors?|issues?|problems?|exceptions?|warnings?)\b",
-    r"|(?:can|could) you\b|(?:the|this|that|it) .{0,40}\b(?:can ?not be|can['’]?t be|does ?n[o'’]t work|is ?n[o'’]t working|fails?|failed|crashe[sd])\b)",
+    r"(?i)^\W*(?:(?:can|could) you\b|(?:the|this|that|it) .{0,40}\b(?:can ?not be|can['’]?t be|does ?n[o'’]t work|is ?n[o'’]t working|fails?|failed|crashe[sd])\b)",
     r"|^[?？]|有(?:一定|一点|一點|些|个|個)?(?:问题|問題)",
 ));
 
@@ -265,8 +268,15 @@ static OTHER_SUBJECT: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 fn decides(asked: &str, message: &str, reply: &str) -> bool {
     /// Characters at the end of the message that asks, in which its alternatives stand.
     const END: usize = 600;
+    if !YES_OR_NO.is_match(asked) || ASKS_WHICH.is_match(asked) {
+        return true;
+    }
     let lower = Lowercased::of(reply);
-    let other = YES_OR_NO.is_match(asked) && !ASKS_WHICH.is_match(asked) && OTHER_SUBJECT.is_match(reply);
+    let forbids = || polarity(reply) == Some(Polarity::Forbid) && !begins_with_no(reply);
+    let other = OTHER_SUBJECT.is_match(reply) || forbids();
+    if TROUBLE.is_match(reply) {
+        return false;
+    }
     if !other || approves(&lower, reply) || CUES.choose.is_in(&lower) {
         return true;
     }

@@ -45,7 +45,7 @@ pub(in crate::facts) fn polarity(sentence: &str) -> Option<Polarity> {
 }
 
 /// Whether a reply begins with "no" as a word of its own.
-fn begins_with_no(reply: &str) -> bool {
+pub(super) fn begins_with_no(reply: &str) -> bool {
     const NO: [&str; 3] = ["no", "nope", "nah"];
     let first = reply.trim_start().split(|it: char| !it.is_alphabetic()).next();
     first.is_some_and(|it| NO.iter().any(|no| it.eq_ignore_ascii_case(no)))

@@ -48,7 +48,10 @@ fn spec_kit_request(text: &str) -> Option<&str> {
     let is_template = template.trim_start().starts_with("You **MUST** consider the user input");
     let first = || {
         let (_, body) = template.split_once("\n## ")?.1.split_once('\n')?;
-        body.trim_start().split('\n').next()?.split(". ").next()
+        let line = body.trim_start().split('\n').next()?;
+        let is_number = |it: &str| it.bytes().all(|it| it.is_ascii_digit());
+        let line = line.split_once(". ").filter(|it| is_number(it.0)).map_or(line, |it| it.1);
+        line.split(". ").next()
     };
     if typed.trim().is_empty() { first() } else { Some(typed) }.filter(|_| is_template)
 }
@@ -179,7 +182,7 @@ fn without_elements<'a>(mut rest: &'a str, out: &mut Vec<&'a str>) {
 /// Lines of logs, stack traces, diffs, code, terminals and tables.
 static MACHINE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)^\s*(?:",
-    r"\[?\d{4}-\d\d-\d\d[T ]\d\d:|\[?\d\d:\d\d:\d\d|[A-Z][a-z]{2} +\d+ \d\d:\d\d:", // time stamps
+    r"\[?\d{4}-\d\d-\d\d[T ]\d\d:|\[?\d\d:\d\d:\d\d|[A-Z][a-z]{2} +\d+ \d\d:\d\d:|\(\w+ pid=\d+\)\s", // time stamps, vLLM's processes
     r"|at \S+ ?\(.*\)$|at (?:async )?\S+:\d+|File .+, line \d+|Traceback|caused by:", // stack frames
     r"|\S+\.(?:m?js|jsx|tsx?):\d+(?::\d+)? (?:Uncaught|\w*Error:|GET |POST |Failed to load)", // browser console
     r"|\[?(?:debug|info|warn|warning|error|trace|fatal|notice|critical)\]?(?:[:|\]]|\s*\|)|npm (?:err|warn)|\S*(?:error|exception)\b[^:]{0,20}:",
@@ -498,6 +501,10 @@ mod tests {
             (
                 "## User Input\n\n```text\n\n```\n\nYou **MUST** consider the user input.\n\n## Goal\n\nFind gaps in the pump. It MUST run alone.\n",
                 vec!["Find gaps in the pump"],
+            ),
+            (
+                "## User Input\n\n```text\n\n```\n\nYou **MUST** consider the user input.\n\n## Outline\n\n1. **Setup**: Run `a.sh`. Then b.\n",
+                vec!["**Setup**: Run `a.sh`"],
             ),
             ("\"# Task\nSay \\\"done\\\" at the end.\"", vec!["# Task\nSay \\\"done\\\" at the end."]),
             ("\"not found\" and \"no such file\"", vec!["\"not found\" and \"no such file\""]),

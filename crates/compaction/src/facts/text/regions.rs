@@ -50,6 +50,12 @@ static MANUAL: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)^(?:#+ *|\*\*)?(?:important |general )?(?:instructions|tips|guidelines|rules|response format|output format)\W*$",
 );
 
+/// The line of a web page that says when it appeared, or how long it takes to read.
+static BYLINE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"^\s*\d{4}年\d{1,2}月\d{1,2}日(?: \d{1,2}:\d{2})?(?: \S{1,12})?\s*$|^.{0,80}\b\d{1,2} min(?:utes?)? read\b",
+    r"|(?i)^\W*(?:published|posted|updated) (?:on )?(?:[A-Z][a-z]{2,8} \d{1,2}, \d{4}|\d{4}-\d{2}-\d{2})\b",
+));
+
 /// Splits a text into regions, which together are the whole text.
 pub(crate) fn regions(text: &str) -> Vec<(Region, &str)> {
     let lines = split_at_fences(text);
@@ -138,7 +144,7 @@ fn mark_logs(lines: &[&str], kinds: &mut [Region]) {
     const STAMPED: usize = 4;
     const OTHERS: usize = 8;
     let stamped = |it: &str| {
-        is_machine_output(it) && it.trim_start().starts_with(|c: char| c == '[' || c.is_ascii_digit())
+        is_machine_output(it) && it.trim_start().starts_with(|c: char| "[(".contains(c) || c.is_ascii_digit())
     };
     let mut mark = |is: &dyn Fn(&str) -> bool, least: usize| {
         let mut from = None;
@@ -232,7 +238,8 @@ fn mark_transcript(lines: &[&str], kinds: &mut [Region]) {
     kinds[from..to].fill(Region::Transcript);
 }
 
-/// Marks a document from a heading that follows a short introduction or `---`, and a forum page, which others wrote.
+/// Marks a document from a heading that follows a short introduction or `---`, and an article or forum page, which others
+/// wrote.
 fn mark_document(lines: &[&str], kinds: &mut [Region]) {
     /// Maximum bytes of the introduction.
     const INTRODUCED: usize = 400;
@@ -240,6 +247,9 @@ fn mark_document(lines: &[&str], kinds: &mut [Region]) {
     const RULED: usize = 6_000;
     /// Minimum lines with nothing but a button's label that make a text a forum page.
     const VOICES: usize = 3;
+    /// Minimum bytes of an article, and its first lines, among which the date stands.
+    const ARTICLE: usize = 2_000;
+    const TOP: usize = 20;
     const BUTTONS: [&str; 8] =
         ["reply", "share", "upvote", "downvote", "award", "permalink", "more replies", "like"];
     // A harness's text with a task is left to `mark_harness_text`.
@@ -261,7 +271,9 @@ fn mark_document(lines: &[&str], kinds: &mut [Region]) {
     });
     // What the user typed before the page is a paragraph of its own.
     let blank = lines.iter().position(|it| it.trim().is_empty()).unwrap_or(0);
-    let page = lines.iter().filter(button).take(VOICES).count() == VOICES;
+    let length: usize = lines.iter().map(|it| it.len()).sum();
+    let article = length >= ARTICLE && lines.iter().take(TOP).any(|it| BYLINE.is_match(it));
+    let page = article || lines.iter().filter(button).take(VOICES).count() == VOICES;
     let found =
         if page { Some((blank, Region::Transcript)) } else { heading.map(|it| (it, Region::Document)) };
     if let Some((from, of)) = found {
@@ -346,6 +358,10 @@ mod tests {
                 "Why did it say this?\n\nUser: sort the list\nAssistant: I will never sort it.\nUser: why\n\nExplain and fix it.",
                 "Typed: Why did it say this? | Transcript: User: sort the list | Typed: ",
             ),
+            (
+                "It stops:\n(API pid=7) ERROR x\n(API pid=7) - For A: ensure b.\n(API pid=7) c\n(API pid=7) d\nwhy?",
+                "Typed: It stops: | Log: (API pid=7) ERROR x | Typed: why?",
+            ),
             ("User: is a class, and so is Owner:\nnothing else", "Typed: User: is a class, and so is Owner:"),
             ("See:\n```\nAssistant: a\n```\nthen go on", "Typed: See: | Block: ``` | Typed: then go on"),
             (
@@ -391,6 +407,9 @@ mod tests {
             assert_eq!(shown(text), expected, "{text}");
         }
         let manual = "- Use one command at a time and wait for what it prints.\n".repeat(40);
+        let article = "The operator must never leave the pump.\n".repeat(60);
+        let text = format!("Sum this up.\n\nPumps\n2026年3月2日 10:34 浙江\n\n{article}");
+        assert_eq!(shown(&text), "Typed: Sum this up. | Transcript: ");
         let text = format!(
             "SETTING: You are an autonomous programmer.\n{manual}\nISSUE:\nTimes are cut off.\n\nINSTRUCTIONS:\n{manual}"
         );

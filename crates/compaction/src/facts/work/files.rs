@@ -434,7 +434,7 @@ impl Work<'_> {
             let by = if self.was_changed_in_removed_worktree(&name) {
                 Some(ChangedBy::Session)
             } else {
-                (self.delegated && (of_commit || since)).then_some(ChangedBy::Other)
+                (self.uncommitted.has_delegated() && (of_commit || since)).then_some(ChangedBy::Other)
             };
             changes.extend((!stays).then_some((name, it.change, by, new)));
         }
@@ -452,7 +452,7 @@ impl Work<'_> {
         let by = |it: &String| (!as_read(it)).then_some(ChangedBy::Other);
         changes.extend(committed.map(|it| (it.clone(), Change::Modified, by(&it), false)));
         let names = || changes.iter().map(|it| it.0.clone());
-        if !self.delegated || !listed_before {
+        if !self.uncommitted.has_delegated() || !listed_before {
             names().for_each(|it| _ = self.changed_before.entry(it).or_insert(number));
         }
         if whole && self.uncommitted_at_first.is_none() {

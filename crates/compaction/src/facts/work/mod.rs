@@ -119,8 +119,6 @@ struct Work<'a> {
     uncommitted: git::uncommitted::Uncommitted,
     commits: git::commits::Commits,
     log: git::log::Log,
-    /// Whether a subagent was given work, which may change files without a call in this history.
-    delegated: bool,
     /// Files that git listed as changed before any delegation, or in its first list, with the message.
     changed_before: HashMap<String, usize>,
     /// Files changed in worktrees that were removed since.
@@ -425,7 +423,9 @@ impl Work<'_> {
                         Meaning::Search | Meaning::List => self.note_found_files(number, actions, output),
                         // The output is a subagent's report.
                         Meaning::Delegate if !skills::is_loaded(output.text.as_str()) => {
-                            self.delegated |= !only_looks(call);
+                            if !only_looks(call) {
+                                self.uncommitted.delegate(number);
+                            }
                             self.note_named_files(number, file_mentions::in_prose(output.text.as_str()));
                         }
                         _ => {}

@@ -1,6 +1,6 @@
 //! Records the outcomes of commands: the agent's, those in the background, and those that the user ran.
 
-use super::command::ParsedCommand;
+use super::command::{Operation, ParsedCommand};
 use super::git::commits::branches;
 use super::outcome::{self, Outcome, says_nothing, wrong_flag};
 use super::paths::{is_absolute, path};
@@ -185,6 +185,9 @@ impl Work<'_> {
         if output.cleared {
             outcome = Outcome::default();
         }
+        if outcome.ok == Some(true) && outcome.result.is_none() && is_silent_test(&parsed, command, output) {
+            outcome = Outcome { ok: None, result: Some(outcome::PRINTED_NOTHING.into()), ..outcome };
+        }
         let run = Run { number, command, parsed: &parsed, output };
         let ended = outcome.running.is_none() && !outcome.is_stopped();
         let committed = outcome.result.as_deref().is_some_and(|it| it.starts_with("committed "));
@@ -265,7 +268,8 @@ impl Work<'_> {
     /// Records a command that ended and is not known to have failed.
     fn record_finished_run(&mut self, run: &Run, outcome: &Outcome, committed: bool) {
         let Run { number, command, parsed, output } = *run;
-        let nothing = outcome.result.as_deref() == Some(outcome::CHECKED_NOTHING) || outcome.says_failed();
+        let tells = |it: &str| it == outcome::CHECKED_NOTHING || it == outcome::PRINTED_NOTHING;
+        let nothing = outcome.result.as_deref().is_some_and(tells) || outcome.says_failed();
         let ok = !nothing && outcome.ok == Some(true);
         let unmasked =
             outcome.exit.is_none_or(|it| it == 0) && !parsed.masks_exit_code() && !parsed.hides_failure();
@@ -435,6 +439,15 @@ pub(in crate::facts) fn output_directory(actions: &[Action], base: Option<&str>)
     let place = places.next().flatten()?;
     let elsewhere = path(place, dir, base);
     (is_absolute(&elsewhere) && places.all(|it| it == Some(place))).then_some(Some(elsewhere))
+}
+
+/// Whether a test runner printed nothing, though each prints at least a count: it ran no test.
+fn is_silent_test(parsed: &ParsedCommand, command: &str, output: &Output) -> bool {
+    const RUNNERS: [&str; 5] = ["vitest", "jest", "pytest", "nextest", "cargo test"];
+    let runs = |it: &Operation| RUNNERS.iter().any(|runner| it.name.contains(runner));
+    // A message about a command in the background has no output, and answers no call.
+    let seen = !output.id.is_empty();
+    seen && is_empty_output(output) && !command.contains('>') && parsed.operations().iter().any(runs)
 }
 
 /// The purpose of a call, where the agent states it (Claude Code, OpenCode).

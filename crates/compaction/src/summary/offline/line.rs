@@ -42,6 +42,8 @@ pub(super) struct LineStyle {
     pub(super) answers: Vec<AnsweredRequest>,
     /// The requests of the user, in order, if replies have a section of their own.
     pub(super) requests: Option<Vec<usize>>,
+    /// The sealed compaction whose replaced messages were read: their own numbers are lost.
+    pub(super) sealed: Option<usize>,
     /// The message of the current request, if it stays word for word behind the summary.
     pub(super) below: Option<usize>,
     /// Whether the current request says little without the one before it.
@@ -94,9 +96,10 @@ impl LineStyle {
         }
     }
 
-    /// The prefix of a reply that names its request, if that is not in an earlier summary; empty for other facts.
+    /// The prefix of a reply that names its request, if that is known; empty for other facts.
     fn replies_to(&self, fact: &Fact) -> String {
-        let is_reply = fact.topic == Topic::Replies && fact.voice() == Voice::Model;
+        let is_reply =
+            fact.topic == Topic::Replies && fact.voice() == Voice::Model && self.sealed != Some(fact.message);
         let request = self.requests.iter().flatten().rfind(|it| is_reply && **it < fact.message);
         request.map_or_else(String::new, |it| format!("{REPLY_TO}{it}: "))
     }

@@ -24,6 +24,8 @@ pub(in crate::facts::work) struct Uncommitted {
     untracked_before: BTreeSet<String>,
     /// Arguments of `git add` since the last commit, as written.
     staged: Vec<String>,
+    /// Message of the last report of a subagent that may have edited files; 0 if there is none.
+    delegated: usize,
 }
 
 impl Uncommitted {
@@ -106,6 +108,16 @@ impl Uncommitted {
             resolve(&named).map(|it| self.changed.remove(&it));
         }
         named
+    }
+
+    /// Notes the work of a subagent, whose edits are not in this session.
+    pub(in crate::facts::work) fn delegate(&mut self, number: usize) {
+        self.delegated = number;
+    }
+
+    /// Whether a subagent was given work, which may change files without a call in this history.
+    pub(in crate::facts::work) fn has_delegated(&self) -> bool {
+        self.delegated > 0
     }
 
     fn forget(&mut self) {
@@ -206,7 +218,8 @@ impl Uncommitted {
                 (false, 0) => " but files that were untracked before",
                 (_, _) => " in the working directory; the repository has other uncommitted files",
             };
-            return Some(format!("nothing uncommitted at #{}{but} (git status)", origin(at)));
+            let since = self.delegated_since(at);
+            return Some(format!("nothing uncommitted at #{}{but} (git status){since}", origin(at)));
         }
         let (known, at) = match (self.status, self.committed) {
             (Some(status), Some(commit)) if commit > status => {
@@ -221,6 +234,7 @@ impl Uncommitted {
             (None, Some(commit)) => (format!("as far as seen; last commit: #{}", origin(commit)), commit),
             (None, None) => return None,
         };
+        let known = known + self.delegated_since(self.committed.map_or(at, |it| it.max(at)));
         newest.retain(|it| !unseen || it.1.0 <= at);
         newest.sort_by_key(|it| std::cmp::Reverse(it.1.0));
         let name = |(path, (_, change)): &(&String, &(usize, Change))| match change {
@@ -242,11 +256,29 @@ impl Uncommitted {
         };
         (!named.is_empty()).then(|| format!("uncommitted ({known}): {}{more}{others}", named.join(", ")))
     }
+
+    /// What is unknown if a subagent worked after `number`.
+    fn delegated_since(&self, number: usize) -> &'static str {
+        if self.delegated > number { ", not counting a subagent's work since" } else { "" }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn says_what_a_subagent_may_have_changed() {
+        let mut work = Uncommitted::default();
+        work.delegate(1);
+        work.edit(2, "src/a.rs");
+        run(&mut work, 3, "git status -s", " M src/a.rs\n");
+        let told = |it: &Uncommitted| it.ledger_line(false, &|it| it).unwrap_or_default();
+        assert_eq!(told(&work), "uncommitted (git status: #3): src/a.rs");
+        work.delegate(4);
+        let expected = "uncommitted (git status: #3, not counting a subagent's work since): src/a.rs";
+        assert_eq!(told(&work), expected);
+    }
 
     fn run(work: &mut Uncommitted, number: usize, command: &str, output: &str) {
         work.run(number, &ParsedCommand::of(command), output, |it| {

@@ -45,6 +45,10 @@ impl Outcome {
 static HEADER: AsciiFirstRegex = AsciiFirstRegex::new(
     r"^(?:Command: |Chunk ID: |Exit code: |Wall time: |Script completed\n|Process exited with code )[^\x00]*?\nOutput:\n",
 );
+/// What older versions of Codex put before the output of a command that failed in the sandbox.
+static SANDBOX_HEADER: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"^failed in sandbox(?: \w+ with execution error: sandbox denied exec error, exit code: -?\d+, stdout: (?:, stderr: )?|: )",
+);
 /// Prefix of the output if a hook refused the command, so that it did not run (Codex).
 const BLOCKED: &str = "Command blocked by PreToolUse hook: ";
 /// The result of a command that the user stopped.
@@ -55,6 +59,8 @@ const UNANSWERED: &str = "stopped at its question";
 const ANSWERS: [&str; 6] = ["echo ", "printf ", "yes ", "<<", " -y", "--yes"];
 /// The result of a checker that found nothing to check.
 pub(super) const CHECKED_NOTHING: &str = "checked nothing";
+/// The result of a test runner without any output.
+pub(super) const PRINTED_NOTHING: &str = "printed nothing";
 
 /// Bytes that are read at each end of an output.
 const END_BYTES: usize = 8_000;
@@ -123,7 +129,9 @@ pub(in crate::facts) fn read(output: &Output, command: &str, unmarked_means_succ
     // Without Codex's header.
     let again = parsed.repeats_tests();
     let head = last_run(&head[HEADER.find(&head).map_or(0, |it| it.end())..], again);
+    let head = &head[SANDBOX_HEADER.find(head).map_or(0, |it| it.end())..];
     let tail = last_run(&tail, again);
+    let tail = &tail[SANDBOX_HEADER.find(tail).map_or(0, |it| it.end())..];
     let hidden = compares || printed.is_none() && parsed.masks_exit_code();
     let number = head.trim();
     let is_number = !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit());

@@ -39,6 +39,17 @@ fn reads_what_runners_print() {
         ),
         ("Exit code 2\n✓ Switched to one\nno luck", true, "Some(false) Some(2)  | no luck"),
         (
+            "failed in sandbox LinuxSeccomp with execution error: sandbox denied exec error, exit code: 1, stdout: , stderr: \
+             bash: line 9: warning: here-document at line 1 delimited by end-of-file (wanted `END')\nno such hunk: x",
+            true,
+            "Some(false) Some(1)  | no such hunk: x",
+        ),
+        (
+            "failed in sandbox: # ./...\nx.go: open /a: permission denied",
+            true,
+            "Some(false) None  | x.go: open /a: permission denied",
+        ),
+        (
             "Exit code 1\nStarting checks...\n--- Results ---\nErrors found in a.md:\n  - no title",
             true,
             "Some(false) Some(1)  | Errors found in a.md:",
