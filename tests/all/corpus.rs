@@ -2,7 +2,7 @@
 //! (`EPITOME_CLIENTS`, else `../shared/clients`). They are other people's and no part of the project; a test that does
 //! not find them says so and passes.
 //!
-//! Of the corpus a fixed third is taken, so that a run keeps its time; all of it with `EPITOME_CORPUS_WHOLE=1`
+//! Of the corpus a fixed sixth is taken, so that a run keeps its time; all of it with `EPITOME_CORPUS_WHOLE=1`
 //! (`just corpus`).
 
 use std::path::{Path, PathBuf};
@@ -61,7 +61,7 @@ pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     entries.map(|it| it.path()).filter(|it| is_session(it) && (whole || in_sample(it))).collect()
 }
 
-/// Every third session by its name, whatever others are there, and each that was cut between two writes.
+/// Every sixth session by its name, whatever others are there, and each that was cut between two writes.
 fn in_sample(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let sum = name.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(37).wrapping_add(byte.into()));
