@@ -54,11 +54,20 @@ pub(crate) fn of_corpus(test: &str, kinds: &[&str]) -> Vec<PathBuf> {
     sessions(test, &folders)
 }
 
-/// The files of a folder that are sessions; none if it is not there. Of the corpus, those of the sample.
+/// The files of a folder that are sessions; none if it is not there. Of the corpus, those of the sample, or the first if
+/// the sample has none of them.
 pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
-    let whole = whole() || !folder.starts_with(corpus());
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.map(|it| it.path()).filter(|it| is_session(it) && (whole || in_sample(it))).collect()
+    let mut all: Vec<PathBuf> = entries.map(|it| it.path()).filter(|it| is_session(it)).collect();
+    if !whole() && folder.starts_with(corpus()) {
+        all.sort();
+        let first = all.first().cloned();
+        all.retain(|it| in_sample(it));
+        if all.is_empty() {
+            all.extend(first);
+        }
+    }
+    all
 }
 
 /// Every sixth session by its name, whatever others are there, and each that was cut between two writes.

@@ -39,6 +39,11 @@ fn reads_what_runners_print() {
         ),
         ("Exit code 2\n✓ Switched to one\nno luck", true, "Some(false) Some(2)  | no luck"),
         (
+            "Exit code 2\n____ ERROR collecting tests/test_a.py ____\nE   ModuleNotFoundError: No module named 'a'",
+            true,
+            "Some(false) Some(2)  | E ModuleNotFoundError: No module named 'a'",
+        ),
+        (
             "failed in sandbox LinuxSeccomp with execution error: sandbox denied exec error, exit code: 1, stdout: , stderr: \
              bash: line 9: warning: here-document at line 1 delimited by end-of-file (wanted `END')\nno such hunk: x",
             true,
