@@ -133,7 +133,7 @@ fn plays_all(client: &str, flows: &str) -> bool {
     let plays = client == "codex" || whole();
     if !plays {
         eprintln!(
-            "SKIPPED: clients, {client}: {flows}: Codex plays them here, every client in `just clients`"
+            "SKIPPED: clients, {client}: {flows}: other clients play them here, this one in `just clients`"
         );
     }
     plays

@@ -50,7 +50,7 @@ static ASKS_WHETHER: AsciiFirstRegex = AsciiFirstRegex::new(
 static COMPLAINS: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)^\W*i (?:actually )?already (?:clicked|committed|did|fixed|made|merged|pushed|ran|sent|tested)\b|\b(?:(?:i|we) (?:didn['’]?t|did not|never) (?:tell|ask|want|say|said|asked|told)|not what (?:i|we) (?:asked|said|meant|wanted))\b",
 );
-/// The user begins by saying that the question was not understood, or is to be asked alone, which answers nothing.
+/// The user begins by saying that the question was not understood, or asks for one question at a time, which answers nothing.
 static PUZZLED: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)^\W*(?:wait\b.{0,20}\bmean(?:ing)?\b|(?:let['’]?s (?:go|do) (?:through )?\w+ |(?:just )?one (?:question )?)(?:one[- ])?at[- ]a[- ]time\b|(?:(?:wait|sorry|hm+)\W+)?(?:what do you mean\b|i (?:do not|don['’]?t|didn['’]?t) (?:understand|get (?:it|this|that))\b))",
 );
@@ -271,12 +271,12 @@ fn decides(asked: &str, message: &str, reply: &str) -> bool {
     if !YES_OR_NO.is_match(asked) || ASKS_WHICH.is_match(asked) {
         return true;
     }
-    let lower = Lowercased::of(reply);
-    let forbids = || polarity(reply) == Some(Polarity::Forbid) && !begins_with_no(reply);
-    let other = OTHER_SUBJECT.is_match(reply) || forbids();
     if TROUBLE.is_match(reply) {
         return false;
     }
+    let lower = Lowercased::of(reply);
+    let forbids = || polarity(reply) == Some(Polarity::Forbid) && !begins_with_no(reply);
+    let other = OTHER_SUBJECT.is_match(reply) || forbids();
     if !other || approves(&lower, reply) || CUES.choose.is_in(&lower) {
         return true;
     }
