@@ -5,7 +5,7 @@ default: test
 test:
     cargo test
 
-# Runs every test that reads real sessions on the whole corpus instead of a fixed sixth.
+# Runs every test that reads real sessions on the whole corpus instead of a fixed twelfth.
 corpus:
     EPITOME_CORPUS_WHOLE=1 cargo test
 

@@ -144,8 +144,6 @@ fn all(client: &str, profile: &str) {
     let mut failed = Vec::new();
     let hook = format!("{} hook", *EPITOME);
     let compact = |options: &str| format!("{} compact '@SESSION@' --budget 900 --apply {options}", *EPITOME);
-    let mcp = [("TOOL", "estimate_tokens"), ("ARGS", r#"{"text":"hello"}"#), ("WANT", "tokens")];
-    kit.flow(client, "mcp", &mcp, true, &mut failed);
     // The session that calls, found by itself.
     let compacts = [
         ("TOOL", "summarize_history"),
@@ -156,19 +154,21 @@ fn all(client: &str, profile: &str) {
     kit.flow(client, "compacts", &compacts, true, &mut failed);
     let own = compact(&format!("--profile {profile}"));
     kit.flow(client, "resume", &[("COMPACTOR", &own), ("WANT", "notes|compacted")], false, &mut failed);
-    // What is said, and that it reaches the model, is checked by `install` below, where the hooks stand as users have them.
-    let env = [("HOOK_CMD", hook.as_str()), ("HOOK_WANT", "-"), ("HOOK_PRE_WANT", "-")];
-    kit.flow(client, "hooks", &env, false, &mut failed);
-    if client != "opencode" {
-        // Its plugin has no moment of each turn at which anything could be said.
-        kit.more(client, "remind", &EPITOME, None, &mut failed);
+    kit.more(client, "undo", &EPITOME, None, &mut failed);
+    if client != "opencode" || plays_all(client, "install") {
+        // OpenCode takes longest, and its `seat` below installs, too.
+        kit.more(client, "install", &EPITOME, None, &mut failed);
     }
-    for flow in ["install", "undo", "prune"] {
-        kit.more(client, flow, &EPITOME, None, &mut failed);
-    }
-    if plays_all(client, "cli, nested, limit, carry, move, kill") {
+    if plays_all(client, "mcp, hooks, remind, prune, cli, nested, limit, carry, move, kill") {
+        let mcp = [("TOOL", "estimate_tokens"), ("ARGS", r#"{"text":"hello"}"#), ("WANT", "tokens")];
+        kit.flow(client, "mcp", &mcp, true, &mut failed);
+        // What is said, and that it reaches the model, is checked by `install`, where the hooks stand as users have them.
+        let env = [("HOOK_CMD", hook.as_str()), ("HOOK_WANT", "-"), ("HOOK_PRE_WANT", "-")];
+        kit.flow(client, "hooks", &env, false, &mut failed);
         kit.flow(client, "cli", &[], true, &mut failed);
-        for flow in ["nested", "limit", "carry", "move", "kill"] {
+        // OpenCode's plugin has no moment of each turn at which anything could be said.
+        let remind = (client != "opencode").then_some("remind");
+        for flow in remind.into_iter().chain(["prune", "nested", "limit", "carry", "move", "kill"]) {
             kit.more(client, flow, &EPITOME, None, &mut failed);
         }
     }
@@ -211,11 +211,21 @@ fn seat(client: &str, agent: &str) {
         ];
         kit.flow(client, "seat", &env, false, failed);
     };
-    let scenes: &[&str] = match client {
-        "gemini" => &["undo", "missing"],
-        "claude" => &["undo", "subagent", "overflow", "missing", "threshold"],
-        _ => &["undo", "subagent", "overflow", "missing"],
+    // Claude Code plays all; the others, what differs from client to client.
+    let all = client == "claude" || whole();
+    if !all {
+        eprintln!(
+            "SKIPPED: seat, {client}: five, subagent, missing: Claude Code plays them here, this one in `just clients`"
+        );
+    }
+    let scenes: &[&str] = match (client, all) {
+        ("gemini", true) => &["undo", "missing"],
+        ("gemini", false) => &["undo"],
+        ("claude", _) => &["undo", "subagent", "overflow", "missing", "threshold"],
+        (_, true) => &["undo", "subagent", "overflow", "missing"],
+        (_, false) => &["undo", "overflow"],
     };
+    let turns = if all { "manual,auto,five,exit" } else { "manual,auto,exit" };
     let failed = std::thread::scope(|scope| {
         // Minutes of waiting for our time limits, in which the other scenes are played. OpenCode does not wait idly.
         let hangs = (client != "opencode" || plays_all(client, "hang")).then(|| {
@@ -226,7 +236,7 @@ fn seat(client: &str, agent: &str) {
             })
         });
         let mut failed = Vec::new();
-        flow(&program, "manual,auto,five,exit", &mut failed);
+        flow(&program, turns, &mut failed);
         kit.seated(client, &program, scenes, &mut failed);
         failed.extend(hangs.into_iter().flat_map(|it| it.join().unwrap()));
         failed

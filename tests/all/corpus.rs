@@ -2,9 +2,10 @@
 //! (`EPITOME_CLIENTS`, else `../shared/clients`). They are other people's and no part of the project; a test that does
 //! not find them says so and passes.
 //!
-//! Of the corpus a fixed sixth is taken, so that a run keeps its time; all of it with `EPITOME_CORPUS_WHOLE=1`
+//! Of the corpus a fixed twelfth is taken, so that a run keeps its time; all of it with `EPITOME_CORPUS_WHOLE=1`
 //! (`just corpus`).
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use epitome::history::History;
@@ -54,27 +55,32 @@ pub(crate) fn of_corpus(test: &str, kinds: &[&str]) -> Vec<PathBuf> {
     sessions(test, &folders)
 }
 
-/// The files of a folder that are sessions; none if it is not there. Of the corpus, those of the sample, or the first if
-/// the sample has none of them.
+/// The files of a folder that are sessions; none if it is not there. Of the corpus, those of the sample, with the first
+/// that was cut between two writes, or the first if the sample has none of them.
 pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut all: Vec<PathBuf> = entries.map(|it| it.path()).filter(|it| is_session(it)).collect();
-    if !whole() && folder.starts_with(corpus()) {
-        all.sort();
-        let first = all.first().cloned();
-        all.retain(|it| in_sample(it));
-        if all.is_empty() {
-            all.extend(first);
-        }
+    if whole() || !folder.starts_with(corpus()) {
+        return all;
     }
-    all
+    all.sort();
+    let cut = all.iter().position(|it| name(it).contains(".cut."));
+    let sampled = |at: usize, path: &Path| Some(at) == cut || in_sample(path);
+    let mut sample: Vec<PathBuf> =
+        all.iter().enumerate().filter(|it| sampled(it.0, it.1)).map(|it| it.1.clone()).collect();
+    if sample.is_empty() {
+        sample.extend(all.into_iter().next());
+    }
+    sample
 }
 
-/// Every sixth session by its name, whatever others are there, and each that was cut between two writes.
+fn name(path: &Path) -> Cow<'_, str> {
+    path.file_name().unwrap_or_default().to_string_lossy()
+}
+
+/// Every twelfth session by its name, whatever others are there.
 fn in_sample(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let sum = name.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(37).wrapping_add(byte.into()));
-    sum % 6 == 2 || name.contains(".cut.")
+    name(path).bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(37).wrapping_add(byte.into())) % 12 == 2
 }
 
 /// What a session would send next, if it can be read.

@@ -168,9 +168,12 @@ pub(super) const ASKING_ANYWHERE: &[&str] = &[
 /// The heading, up to the model's name, under which the editors' extension of Codex 0.39 puts what was typed.
 pub(super) const TYPED_AFTER: &str = "## My request for ";
 
-/// What surrounds the arguments of a command of Spec Kit, whose template Codex sends as the prompt.
-pub(super) const SPEC_KIT_ARGUMENTS: [&str; 2] =
-    ["## User Input\n\n```text\n", "```\n\nYou **MUST** consider the user input before proceeding"];
+/// What surrounds the arguments of a command of Spec Kit, whose template Codex sends as the prompt: with the line
+/// breaks of Unix and of Windows.
+pub(super) const SPEC_KIT_ARGUMENTS: [[&str; 2]; 2] = [
+    ["## User Input\n\n```text\n", "```\n\nYou **MUST** consider the user input before proceeding"],
+    ["## User Input\r\n\r\n```text\r\n", "```\r\n\r\nYou **MUST** consider the user input before proceeding"],
+];
 
 /// From here to the end of the text, the client speaks.
 pub(super) const ENDS_OWN_WORDS: &[&str] = &["Operation stopped by hook", "[Request interrupted"];

@@ -10,8 +10,8 @@ pub(crate) fn typed(text: &str) -> &str {
     let argument = text.trim().strip_prefix('"').and_then(|it| it.strip_suffix('"'));
     let text =
         argument.filter(|it| it.contains(' ') && !it.replace("\\\"", "").contains('"')).unwrap_or(text);
-    let [start, end] = cues::SPEC_KIT_ARGUMENTS;
-    if let Some((arguments, _)) = text.split_once(start).and_then(|it| it.1.split_once(end)) {
+    let between = |[start, end]: [&str; 2]| text.split_once(start)?.1.split_once(end);
+    if let Some((arguments, _)) = cues::SPEC_KIT_ARGUMENTS.into_iter().find_map(between) {
         return arguments;
     }
     text.split_once(cues::TYPED_AFTER).and_then(|it| it.1.split_once(':')).map_or(text, |it| it.1)

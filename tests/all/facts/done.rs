@@ -81,7 +81,7 @@ fn an_error_is_unresolved_only_while_nothing_was_done_that_may_have_ended_it() {
     for (after, told) in [
         (&[][..], "unresolved [#2]"),
         (&[("cat src/gauge.rs", "needle")], "unresolved [#2]"),
-        (&[("sed -i s/stuck/free/ src/gauge.rs", "")], "status unknown [#2]"),
+        (&[("sed -i s/stuck/free/ src/gauge.rs", "")], "not run again in this form [#2]"),
         (&[("gauge calibrate", "calibrated")], "resolved at #4 [#2]"),
     ] {
         let page = page(&runs(&[&[failed], after].concat()));
@@ -103,6 +103,33 @@ fn a_check_of_which_a_filter_shows_nothing_is_not_said_to_be_ok() {
 }
 
 #[test]
+fn a_check_of_the_syntax_is_no_run() {
+    for (command, told) in [
+        ("node --check server/proxy.mjs", "not run again in this form"),
+        ("node server/proxy.mjs --port 8081", "a similar run went well at #4"),
+    ] {
+        let failed = ("node server/proxy.mjs", "Error: listen EPERM: operation not permitted\nexit code: 1");
+        let page = page(&runs(&[failed, (command, "up")]));
+        assert!(under(&page, "Errors").contains(told), "{command}\n{page}");
+    }
+}
+
+#[test]
+fn a_step_that_a_later_entry_of_the_summary_tells_as_done_is_not_open() {
+    for (step, done, open) in [
+        ("Re-run `infra/provision --config`.", "Reran `infra/provision --config`.", false),
+        ("Verify pump outlet: `ping pump`", "Verified the outlet of the pump: water came", false),
+        ("Add tests for the pump valve", "Added the pump valve", true),
+        ("Verify the boiler", "Verified the outlet of the pump", true),
+    ] {
+        let page = page(&format!(
+            "@summary\n## Next Steps\n1. {step}\n\n## Early Progress\n- [x] Looked at the plan\n\n### Done\n- [x] {done}\n@user\nGo on with the boiler.\n@model\nI look at the boiler now.\n"
+        ));
+        assert_eq!(page.contains(&format!("confirmed: {}", &step[..10])), open, "{step}\n{page}");
+    }
+}
+
+#[test]
 fn an_error_that_several_runs_printed_is_told_once_when_it_is_over() {
     let printed = "src/pump.ts(3,1): error TS1005: ',' expected.";
     let failed = [("npx tsc --noEmit | head -5", printed), ("npx tsc --noEmit | grep TS", printed)];
@@ -118,7 +145,7 @@ fn an_error_is_over_only_by_what_could_have_ended_it() {
     for (commands, told) in [
         (
             &[failing[0], failing[1], ("./build.sh", "built")][..],
-            "`./deploy.sh` → failed, exit 1: Error: Command failed → status unknown",
+            "`./deploy.sh` → failed, exit 1: Error: Command failed → not run again in this form",
         ),
         (
             &[("git -C /w/one status", elsewhere), ("git -C /w/two status", "clean")],
@@ -132,7 +159,7 @@ fn an_error_is_over_only_by_what_could_have_ended_it() {
         "{}@model\nThe header goes blank instead of telling why. I have it caught.\n@call Bash c\n{{\"command\":\"git commit -am caught\"}}\n@out c\n[main 1a2b3c4] caught\n",
         runs(&[("node -e 'load()'", "Error: Cannot find module 'gauge'\nexit code: 1")])
     ));
-    assert!(under(&page, "Errors").contains("status unknown"), "{page}");
+    assert!(under(&page, "Errors").contains("not run again in this form"), "{page}");
 }
 
 #[test]

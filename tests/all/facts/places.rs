@@ -147,3 +147,61 @@ fn paths_of_a_summary_are_where_others_of_it_are() {
         read(&["plant/test/valve_test.rs", "plant/src/pump.rs", "test/a.rs"]).contains(" test/pump_test.rs")
     );
 }
+
+/// What is known of the files of a session, as `operation path`.
+fn operations(runs: &[(&str, &str)]) -> Vec<String> {
+    let runs: Vec<_> =
+        runs.iter().map(|(command, printed)| ("/w", json!({ "command": command }), *printed)).collect();
+    let ledger = facts::read(&session(&runs));
+    let told = ledger.facts.iter().filter_map(|it| match &it.detail {
+        facts::Detail::File { op, to } => Some(match to {
+            Some(to) => format!("{op:?} {} → {to}", it.text),
+            None => format!("{op:?} {}", it.text),
+        }),
+        _ => None,
+    });
+    let mut told: Vec<String> = told.filter(|it| !it.starts_with("Mentioned")).collect();
+    told.sort_unstable();
+    told
+}
+
+#[test]
+fn a_moved_directory_takes_its_files_along() {
+    let status = " D plan.md\n D src/pump.ts\n D src/valve.ts\n?? app/\n";
+    let told = operations(&[
+        ("sed -i s/a/b/ src/pump.ts", ""),
+        ("mkdir -p app && mv plan.md src app/", ""),
+        ("git status --short", status),
+        ("sed -i s/a/b/ app/plan.md", ""),
+        ("git add -A && git status --short", "R  plan.md -> app/plan.md\nA  app/src/pump.ts\n"),
+    ]);
+    let expected = [
+        "Edited app/plan.md",
+        "Edited app/src/pump.ts",
+        "Renamed plan.md → app/plan.md",
+        "Renamed src → app/src",
+    ];
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn what_the_same_command_makes_again_is_not_deleted() {
+    for (command, told) in [
+        ("rm -rf .next && npx next build", &[][..]),
+        ("rm -f plant.db; cd . && nohup uvicorn main:app > /dev/null 2>&1 &", &[]),
+        ("rm -rf dist && git status", &["Deleted dist"]),
+        ("rm src/old.rs && cargo build", &["Deleted src/old.rs"]),
+    ] {
+        assert_eq!(operations(&[(command, "")]), told, "{command}");
+    }
+}
+
+#[test]
+fn what_was_deleted_and_written_again_was_there_before() {
+    let patch = |what: &str| format!("apply_patch << 'PATCH'\n*** Begin Patch\n{what}\n*** End Patch\nPATCH");
+    let told = operations(&[
+        (&patch("*** Delete File: plan.md"), "Success. Updated the following files:\nD plan.md"),
+        (&patch("*** Add File: plan.md\n+pump"), "Success. Updated the following files:\nA plan.md"),
+    ]);
+    assert_eq!(told, ["Written plan.md"]);
+}

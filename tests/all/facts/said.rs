@@ -57,12 +57,31 @@ fn what_begins_another_subject_answers_no_question() {
         ("got this error when running the valve project", false),
         ("never use the red boiler", false),
         ("let's go through them one-at-a-time", false),
+        ("go ahead and use brass", true),
+        ("OK, now we are supposed to have a boiler as well. Can we get started on that?", false),
+        ("ok, now here are the bugs after that:\n1. the dial shows an error", false),
+        ("The dial cannot be reached.", false),
+        ("there are gauges, dials and drains", false),
+        ("Does our plant support the changes we've made.", false),
+        ("Why do we need a second one? I use the first.", false),
+        ("You're not following your instructions!", false),
     ] {
         let page = page(&format!(
             "@user\nBuild the pump project.\n@model\nThe pump is built. Shall we proceed to the valve?\n@user\n{reply}"
         ));
         assert_eq!(page.contains("asked: "), answers, "{reply}\n{page}");
     }
+}
+
+#[test]
+fn an_offer_is_told_with_its_heading_or_not_at_all() {
+    let report =
+        "- Added the pump to the plan of the plant, with its valve and both of its drains\n".repeat(12);
+    let offers = "\nNext steps (optional)\n- Add a fan for the boiler\n- Draw the drains of the plant\n";
+    let page = page(&format!(
+        "@user\nPlan the pump.\n@model\nThe pump is planned.\n\n{report}{offers}@user\nNow plan the boiler.\n@model\nDone."
+    ));
+    assert!(page.contains("The pump is planned.") && !page.contains("Draw the drains"), "{page}");
 }
 
 #[test]

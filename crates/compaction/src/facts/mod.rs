@@ -35,7 +35,7 @@ pub use past::replies::{
     AnsweredRequest, answers, final_answer, last_answered, last_reply, question_answered,
 };
 pub(crate) use past::{
-    ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, BELOW, EARLIER, GOES_ON, MORE_DONE,
+    ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, BELOW, EARLIER, FOLLOWED, GOES_ON, MORE_DONE,
     REPLIED_BELOW, REPLY_TO,
 };
 pub use talk::last_step;
@@ -44,6 +44,7 @@ pub use text::flat;
 pub use topic::{ClaimPlace, Topic};
 pub use voice::{AttributedText, Voice};
 pub(crate) use work::REPOSITORY;
+pub(crate) use work::command::command_key;
 pub use work::command::{checks_or_delivers, is_read_only};
 pub use work::outcome::Outcome;
 
@@ -330,9 +331,9 @@ fn deduplicated(mut facts: Vec<Fact>) -> Vec<Fact> {
     for index in 0..facts.len() {
         let fact = &facts[index];
         let key = match (&fact.detail, fact.topic) {
-            (Detail::Command { .. }, _) => work::command::dedup_key(&fact.text),
+            (Detail::Command { .. }, _) => work::command::command_key(&fact.text),
             (Detail::Error { of, .. }, _) => {
-                let of = of.as_deref().map(work::command::dedup_key).unwrap_or_default();
+                let of = of.as_deref().map(work::command::command_key).unwrap_or_default();
                 format!("{of} {}", text::without_durations(&fact.text))
             }
             // Answers are equal only if their questions are.

@@ -189,6 +189,7 @@ fn write_slice(
         errors_apart,
         last_work: line::last_work(ledger),
         resolved: line::resolved_failures(ledger),
+        last_runs: line::last_runs(ledger),
         words: ask.spec.words.clone(),
     };
     let quoted = items.iter().filter(|it| it.kind == LineKind::Quoted).count();
@@ -235,7 +236,10 @@ fn went_on(history: &History, at: usize, end: usize) -> Option<&'static str> {
         it.role == Role::Assistant && it.parts.iter().any(|it| !matches!(it, Part::Reasoning(_)))
     };
     let behind = same_turn && messages[end..].iter().take_while(|it| !it.is_prompt()).any(spoken);
-    behind.then_some(facts::GOES_ON)
+    if behind {
+        return Some(facts::GOES_ON);
+    }
+    messages[end..].iter().any(Message::is_prompt).then_some(facts::FOLLOWED)
 }
 
 fn admitted<'i, 'a>(

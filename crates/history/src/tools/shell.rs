@@ -384,13 +384,6 @@ fn touched(words: &[String], simple: &Simple, out: &mut Vec<Action>) {
     let files = || rest.iter().filter(|it| file(it)).cloned();
     let flagged = |flag: &str| rest.iter().any(|it| it == flag);
     let all = |meaning: Meaning| move |path: String| Action::on(meaning, path);
-    let moved = |pair: &[String], out: &mut Vec<Action>| {
-        if let [from, to] = pair
-            && !pair.iter().any(|it| is_backup(it))
-        {
-            out.push(Action { to: Some(to.clone()), ..Action::on(Meaning::Rename, from.clone()) });
-        }
-    };
     match head.as_str() {
         "apply_patch" | "applypatch" => {
             let body =
@@ -398,7 +391,7 @@ fn touched(words: &[String], simple: &Simple, out: &mut Vec<Action>) {
             out.extend(patch::actions(body.unwrap_or_default()));
         }
         "rm" | "unlink" => out.extend(files().map(all(Meaning::Delete))),
-        "mv" => moved(&files().collect::<Vec<_>>(), out),
+        "mv" => out.extend(moves(rest)),
         // Making or restoring a backup leaves the file as it was.
         "cp" => {
             let pair = files().count() == 2 && !files().any(|it| is_backup(&it));
@@ -409,7 +402,7 @@ fn touched(words: &[String], simple: &Simple, out: &mut Vec<Action>) {
             [verb, ..] if verb == "rm" && !flagged("--cached") => {
                 out.extend(files().skip(1).map(all(Meaning::Delete)));
             }
-            [verb, ..] if verb == "mv" => moved(&files().skip(1).collect::<Vec<_>>(), out),
+            [verb, rest @ ..] if verb == "mv" => out.extend(moves(rest)),
             _ => {}
         },
         "sed" | "perl" => {
@@ -496,6 +489,23 @@ fn powershell(program: &str, files: &[String], appends: bool, out: &mut Vec<Acti
         }
         _ => {}
     }
+}
+
+/// What `mv` renames: one file or directory, or several into a directory.
+fn moves(words: &[String]) -> Vec<Action> {
+    let mut paths: Vec<&str> = words.iter().map(String::as_str).filter(|it| !it.starts_with('-')).collect();
+    let Some(to) = paths.pop() else { return Vec::new() };
+    let here = matches!(to, "." | "..");
+    let into = here || paths.len() > 1 || to.ends_with('/');
+    let to = to.trim_end_matches('/');
+    let is_one = |it: &&str| file(it) && !is_backup(it);
+    let rename = |from: &str| {
+        let name = from.rsplit('/').next().unwrap_or(from);
+        let to = if into { format!("{to}/{name}") } else { to.to_owned() };
+        Action { to: Some(to), ..Action::on(Meaning::Rename, from) }
+    };
+    let from = paths.into_iter().map(|it| it.trim_end_matches('/')).filter(is_one);
+    if here || is_one(&to) { from.map(rename).collect() } else { Vec::new() }
 }
 
 fn is_backup(path: &str) -> bool {
@@ -611,6 +621,10 @@ mod tests {
             ("Write-Output 'x' > w.txt; ls | Out-File -Append l.txt", "Create w.txt, Edit l.txt"),
             ("git add -A ':!dist' && rm ':!x'", ""),
             ("Rename-Item -LiteralPath \"src\\a.js\" -NewName \"b.js\"", "Rename src\\a.js->src\\b.js"),
+            (
+                "mv a.rs src app/; mv b.rs c.rs lib; git mv -k d/ e/; mv f/g.rs .; mv *.rs lib/",
+                "Rename a.rs->app/a.rs, Rename src->app/src, Rename b.rs->lib/b.rs, Rename c.rs->lib/c.rs, Rename d->e/d, Rename f/g.rs->./g.rs",
+            ),
             ("cp a.rs /tmp/a.bak; mv a.rs.bak a.rs; cp /tmp/a.bak a.rs; cp a.rs b.rs", "Create b.rs"),
             (
                 "cd sub && cargo add --dev gauge; cargo add -p x y; npm i; npm i -D z",

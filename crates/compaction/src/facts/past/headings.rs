@@ -150,6 +150,9 @@ pub(crate) const GOES_ON: &str = " (continues in the messages below)";
 /// As [`GOES_ON`], if the model called more tools in between without a word.
 pub(crate) const MORE_DONE: &str = " (more work followed)";
 
+/// Suffix of the last step, if it ended its turn and the next request is a message after the summary.
+pub(crate) const FOLLOWED: &str = " (the next request is in the messages below)";
+
 /// Suffix of a goal that the model replied to before the next request; the number of the reply follows. Only
 /// the reply says what is left.
 pub(crate) const ANSWERED: &str = " (reply at [#";

@@ -12,6 +12,7 @@ mod progress;
 pub(in crate::facts) mod repeated;
 pub(in crate::facts) mod replies;
 pub(in crate::facts) mod superseded;
+mod told_done;
 
 use crate::facts::mode;
 use crate::facts::talk;
@@ -26,7 +27,7 @@ use crate::facts::voice::{EarlierSummary, ToolTopic};
 use crate::facts::{Detail, Fact, FileOp, Name, Polarity, Topic};
 use files::is_path_only;
 pub(crate) use headings::{
-    ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, BELOW, EARLIER, GOES_ON, MORE_DONE,
+    ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, BELOW, EARLIER, FOLLOWED, GOES_ON, MORE_DONE,
     REPLIED_BELOW, REPLY_TO,
 };
 use headings::{
@@ -416,7 +417,7 @@ impl SummaryReader<'_> {
         // Our format: a goal or question that is marked as answered.
         let requests = matches!(topic, Topic::Goal | Topic::Last);
         let [replied, goes_on, more, current] = SUFFIXES_ONCE;
-        let body = [EARLIER, GOES_ON, MORE_DONE, REPLIED_BELOW, replied, goes_on, more]
+        let body = [EARLIER, FOLLOWED, GOES_ON, MORE_DONE, REPLIED_BELOW, replied, goes_on, more]
             .iter()
             .find_map(|it| body.strip_suffix(it))
             .unwrap_or(&body);

@@ -240,7 +240,8 @@ pub(super) fn replies_to(asked: &str, prompt: &str) -> bool {
     let approves = approves(&lower, prompt);
     let decides = approves || CUES.refuse.is_in(&lower) || CUES.choose.is_in(&lower);
     let short = prompt.len() <= MAX_REPLY_BYTES || count <= MAX_ANSWER_CHARS && decides;
-    let answers = !asks(prompt) && short || approves && count <= MAX_APPROVAL_CHARS;
+    let begins_with_question = sentences(prompt).first().is_some_and(|it| is_question(it));
+    let answers = !asks(prompt) && !begins_with_question && short || approves && count <= MAX_APPROVAL_CHARS;
     answers && !OPEN_INVITATION.is_match(asked) && !PUZZLED.is_match(prompt)
 }
 
@@ -253,21 +254,30 @@ static YES_OR_NO: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 static ASKS_WHICH: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)\b(?:which|what|where|when|how|who|why)\b|哪|什么|什麼|どれ|どの|何|어떤|무엇",
 );
-/// A report of trouble, which answers no question that yes or no answers.
-static TROUBLE: AsciiFirstRegex = AsciiFirstRegex::new(
+/// A report of trouble, which decides nothing.
+static TROUBLE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)^\W*(?:i )?(?:got|get|am getting|keep getting|have|see) (?:this|the|an?|that|these|some) (?:\w+ )?(?:errors?|issues?|problems?|exceptions?|warnings?)\b",
-);
-/// A prompt that may begin another subject.
-static OTHER_SUBJECT: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
-    r"(?i)^\W*(?:(?:can|could) you\b|(?:the|this|that|it) .{0,40}\b(?:can ?not be|can['’]?t be|does ?n[o'’]t work|is ?n[o'’]t working|fails?|failed|crashe[sd])\b)",
-    r"|^[?？]|有(?:一定|一点|一點|些|个|個)?(?:问题|問題)",
+    r"|^\W*(?:the|this|that|it) .{0,40}\b(?:can ?not be|can['’]?t be|does ?n[o'’]t work|is ?n[o'’]t working|fails?|failed|crashe[sd])\b",
+    r"|^\W*(?:ok(?:ay)?\W+)?(?:so )?(?:now )?here (?:are|is) (?:the|some|an?) .{0,20}\b(?:bugs?|errors?|issues?|problems?)\b",
+    r"|有(?:一定|一点|一點|些|个|個)?(?:问题|問題)|(?:され|でき|動き|表示し)ません(?:でした)?\W*$",
 ));
+/// A complaint about the model, which answers none of its questions.
+static ACCUSES: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?i)^\W*you(?:['’]re| are) (?:still )?(?:not|ignoring|missing)\b");
+/// A prompt that begins another subject, though it may begin with a word of approval.
+static NEXT_SUBJECT: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?i)^\W*ok(?:ay)?\W+(?:so )?now (?:we|i|here|there|the|it)\b");
 
 /// Whether the reply to a question decides it. After a question that yes or no answers, the user may begin another
 /// subject: then the reply has no word in common with the end of the message that asks.
 fn decides(asked: &str, message: &str, reply: &str) -> bool {
     /// Characters at the end of the message that asks, in which its alternatives stand.
     const END: usize = 600;
+    /// Maximum characters of a reply that names what is chosen, and nothing else.
+    const NAME: usize = 24;
+    if ACCUSES.is_match(reply) {
+        return false;
+    }
     if !YES_OR_NO.is_match(asked) || ASKS_WHICH.is_match(asked) {
         return true;
     }
@@ -275,9 +285,10 @@ fn decides(asked: &str, message: &str, reply: &str) -> bool {
         return false;
     }
     let lower = Lowercased::of(reply);
+    let answers = approves(&lower, reply) || CUES.choose.is_in(&lower) || begins_with_no(reply);
     let forbids = || polarity(reply) == Some(Polarity::Forbid) && !begins_with_no(reply);
-    let other = OTHER_SUBJECT.is_match(reply) || forbids();
-    if !other || approves(&lower, reply) || CUES.choose.is_in(&lower) {
+    let names = || reply.chars().count() <= NAME && !forbids();
+    if (answers || names()) && !NEXT_SUBJECT.is_match(reply) {
         return true;
     }
     let words = topic_words(clip_end(message, END));

@@ -16,7 +16,7 @@ pub(in crate::facts) const MAX_RULE_CHARS: usize = 420;
 /// How a question without a question mark begins. `do it` and `can you` are orders, so they are not listed.
 pub(in crate::facts) static QUESTION_START: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)^\W*(?:(?:and|but|so|also|then|ok(?:ay)?|wait),? )?(?:(?:do|does|did|have|has|are|were|should) (?:we|you|i|they|these|those|there)",
-    r"|(?:does|did|has|is|was|will|would|should|can|could) (?:it|this|that|there|the|i|we|they)",
+    r"|(?:does|did|has|is|was|will|would|should|can|could) (?:it|this|that|there|the|i|we|they|our|my|your)",
     r"|(?:should|does|did|is|was|are|were|would|could|has|have)n['’]?t \w+",
     r"|(?:what|why|how|when|where|who) (?:is|are|was|were|do|does|did|should|would|can|could|will|about)|how (?:much|many|come))\b",
     r"|^\W*how to\b[^:.!]*$",

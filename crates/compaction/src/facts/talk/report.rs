@@ -232,11 +232,14 @@ fn ranked(all: &[&str]) -> (Vec<(u8, usize)>, bool) {
     let headings = all.iter().filter(|it| NUMBERED_HEADING.is_match(it)).count();
     let salient: Vec<bool> = (0..all.len()).map(|at| !aside[at] && SALIENT_LINE.is_match(all[at])).collect();
     let has_salient = salient.contains(&true);
-    let last = (0..all.len()).rfind(|at| !aside[*at]).unwrap_or(0);
     let undone = all.iter().filter(|it| it.contains(['❌', '⚠'])).count();
-    let remaining = remaining(all);
+    let (remaining, offered) = (remaining(all), offered(all));
+    // Without its heading, a step that remains or is offered would seem to be done.
+    let closes = |at: &usize| !aside[*at] && !remaining[*at] && !offered[*at];
+    let last = (0..all.len()).rfind(closes).unwrap_or(0);
     let rank = |at: usize, it: &str| match at {
         0 => Some(0),
+        at if offered[at] => None,
         at if aside[at] => concludes(&lower[at]).then_some(CONCLUSION_RANK + 1),
         // What is not done, in a list where most is done.
         _ if undone <= MAX_UNDONE_MARKS && it.contains(['❌', '⚠']) => Some(1),
@@ -271,6 +274,23 @@ fn remaining(all: &[&str]) -> Vec<bool> {
         listed
     };
     all.iter().map(is_remaining).collect()
+}
+
+/// The heading of a list of what the model offers to do next.
+static OFFERS: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)^\W*(?:(?:possible|suggested|recommended|optional) (?:next|follow)|next (?:options?|ideas?|targets?)\b",
+    r"|next steps?\b.{0,40}\b(?:optional|suggest(?:ions?|ed)|recommend(?:ations?|ed)|ideas?)\b",
+    r"|if you(?:['’]d)? (?:want|like|prefer)\b|(?:do you )?want me to\b|would you like\b)",
+));
+
+/// Which lines are a heading of offers, or the items below it.
+fn offered(all: &[&str]) -> Vec<bool> {
+    let mut within = false;
+    let is_offered = |line: &&str| {
+        within = OFFERS.is_match(line) || within && is_item(line);
+        within
+    };
+    all.iter().map(is_offered).collect()
 }
 
 /// Whether a sentence begins with a word that qualifies the one before it or concludes from it: "But", "So".

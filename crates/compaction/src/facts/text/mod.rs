@@ -43,17 +43,18 @@ const REFERENCED: [&str; 2] = ["--- Content from referenced files ---", "--- End
 /// What the user typed behind a command of Spec Kit, around which Codex sends the command's template; of a command
 /// without arguments, the template's first sentence.
 fn spec_kit_request(text: &str) -> Option<&str> {
-    let block = text.trim_start().strip_prefix("## User Input")?.trim_start().strip_prefix("```text\n")?;
+    let block = text.trim_start().strip_prefix("## User Input")?.trim_start().strip_prefix("```text")?;
     let (typed, template) = block.split_once("\n```")?;
+    let typed = typed.trim();
     let is_template = template.trim_start().starts_with("You **MUST** consider the user input");
     let first = || {
         let (_, body) = template.split_once("\n## ")?.1.split_once('\n')?;
-        let line = body.trim_start().split('\n').next()?;
+        let line = body.trim_start().lines().next()?;
         let is_number = |it: &str| it.bytes().all(|it| it.is_ascii_digit());
         let line = line.split_once(". ").filter(|it| is_number(it.0)).map_or(line, |it| it.1);
         line.split(". ").next()
     };
-    if typed.trim().is_empty() { first() } else { Some(typed) }.filter(|_| is_template)
+    if typed.is_empty() { first() } else { Some(typed) }.filter(|_| is_template)
 }
 
 /// What the user wrote in the texts of a message: without injected elements, and of a transcript only the
@@ -505,6 +506,10 @@ mod tests {
             (
                 "## User Input\n\n```text\n\n```\n\nYou **MUST** consider the user input.\n\n## Outline\n\n1. **Setup**: Run `a.sh`. Then b.\n",
                 vec!["**Setup**: Run `a.sh`"],
+            ),
+            (
+                "## User Input\r\n\r\n```text\r\nadd it\r\n```\r\n\r\nYou **MUST** consider the user input.\r\n",
+                vec!["add it"],
             ),
             ("\"# Task\nSay \\\"done\\\" at the end.\"", vec!["# Task\nSay \\\"done\\\" at the end."]),
             ("\"not found\" and \"no such file\"", vec!["\"not found\" and \"no such file\""]),

@@ -1,5 +1,6 @@
 //! Facts of tool calls: files, commands, errors, and what the user answered when a tool asked.
 
+mod changed_files;
 pub(in crate::facts) mod command;
 pub(in crate::facts) mod file_mentions;
 mod files;
@@ -84,6 +85,8 @@ struct Work<'a> {
     unmarked_means_success: Option<bool>,
     /// By path.
     files: HashMap<String, FileState>,
+    /// Files and directories that were moved: from, to.
+    moved: Vec<(String, String)>,
     /// Files that a call named by an absolute path.
     absolute_paths: HashSet<String>,
     /// Directories in which commands ran.
@@ -196,7 +199,7 @@ impl Work<'_> {
             if let Detail::Error { of: Some(of), resolved: None, similar, .. } = &fact.detail {
                 let known = self.errors.len();
                 let said = without_durations(&fact.text).into_owned();
-                let same = self.open_errors.entry(command::dedup_key(of)).or_default();
+                let same = self.open_errors.entry(command::command_key(of)).or_default();
                 same.entry(said).or_default().push(known);
                 self.push_error(fact.clone());
                 if similar.is_none() {
@@ -470,7 +473,7 @@ impl Work<'_> {
         }
         match error {
             Some(text) if !text.is_empty() => {
-                let same = self.open_errors.entry(command::dedup_key(of)).or_default();
+                let same = self.open_errors.entry(command::command_key(of)).or_default();
                 let same = same.entry(without_durations(&text).into_owned()).or_default();
                 if let Some(known) = same.first() {
                     let error = &mut self.errors[*known];
@@ -490,7 +493,7 @@ impl Work<'_> {
             Some(_) => None,
             None => {
                 let here = command::directory(of);
-                let same = self.open_errors.get_mut(&command::dedup_key(of))?;
+                let same = self.open_errors.get_mut(&command::command_key(of))?;
                 let file = of.rsplit(' ').next().map(paths::file_name).unwrap_or_default();
                 for (text, known) in same {
                     // An edit that did not fit one file is not mended by an edit of another one.

@@ -1,9 +1,9 @@
 //! Records the outcomes of commands: the agent's, those in the background, and those that the user ran.
 
-use super::command::{Operation, ParsedCommand};
+use super::command::{Operation, ParsedCommand, program_is_read_only};
 use super::git::commits::branches;
 use super::outcome::{self, Outcome, says_nothing, wrong_flag};
-use super::paths::{is_absolute, path};
+use super::paths::{file_name, is_absolute, path};
 use super::{FileState, Work, command, failure_message, has_failed, resolution};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat, without_escapes};
@@ -70,9 +70,15 @@ impl Work<'_> {
                     Action { meaning: Meaning::Read, path: Some(path), to: None, command: None, dir: None };
                 self.record_file_action(number, &read, output);
             }
+            // `rm -rf dist && npm run build`: what was deleted is there again.
+            let remade = |it: &Action| {
+                it.meaning == Meaning::Delete
+                    && it.path.as_deref().is_some_and(is_generated)
+                    && parsed.iter().any(goes_on_after_delete)
+            };
             actions
                 .iter()
-                .filter(|it| it.meaning != Meaning::Run && !is_absent(it))
+                .filter(|it| it.meaning != Meaning::Run && !is_absent(it) && !remade(it))
                 .for_each(|it| self.record_file_action(number, it, output));
             let dir = actions.first().and_then(|it| it.dir.as_deref());
             // In `ls ~/go 2>/dev/null` the path may be a guess, and a missing one shows no error.
@@ -448,6 +454,41 @@ fn is_silent_test(parsed: &ParsedCommand, command: &str, output: &Output) -> boo
     // A message about a command in the background has no output, and answers no call.
     let seen = !output.id.is_empty();
     seen && is_empty_output(output) && !command.contains('>') && parsed.operations().iter().any(runs)
+}
+
+/// Whether programs make a file or directory: builds, installations, a server that fills its database.
+fn is_generated(path: &str) -> bool {
+    const DIRECTORIES: [&str; 12] = [
+        ".cache",
+        ".godot",
+        ".next",
+        ".turbo",
+        ".venv",
+        "__pycache__",
+        "build",
+        "coverage",
+        "dist",
+        "node_modules",
+        "out",
+        "target",
+    ];
+    const FILES: [&str; 3] = ["Cargo.lock", "package-lock.json", "yarn.lock"];
+    const EXTENSIONS: [&str; 5] = ["db", "log", "sqlite", "sqlite3", "tsbuildinfo"];
+    path.split('/').any(|it| DIRECTORIES.contains(&it))
+        || FILES.contains(&file_name(path))
+        || path.rsplit_once('.').is_some_and(|it| EXTENSIONS.contains(&it.1))
+}
+
+/// Whether a program runs after a deletion in the same command that may make again what was deleted.
+fn goes_on_after_delete(command: &ParsedCommand) -> bool {
+    const DELETES: [&str; 5] = ["del", "rd", "remove-item", "rm", "rmdir"];
+    const MAKES_NOTHING: [&str; 8] = ["cp", "git", "kill", "mkdir", "mv", "pkill", "sleep", "touch"];
+    let head = |words: &[&str]| words[0].to_lowercase();
+    let deletes = |words: &[&str]| DELETES.contains(&head(words).as_str());
+    let after = command.programs().skip_while(|it| !deletes(it));
+    after
+        .filter(|it| !deletes(it) && !MAKES_NOTHING.contains(&head(it).as_str()))
+        .any(|it| !program_is_read_only(&it))
 }
 
 /// The purpose of a call, where the agent states it (Claude Code, OpenCode).

@@ -8,7 +8,7 @@ use crate::facts::text::{clip, flat, without_escapes};
 use crate::facts::{
     ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, AnsweredRequest, BELOW, Detail, EARLIER, Fact,
     FileOp, Ledger, Name, Outcome, REPLIED_BELOW, REPLY_TO, REPOSITORY, Topic, UNREADABLE, Voice,
-    is_read_only,
+    command_key, is_read_only,
 };
 
 /// A fact as written; lines with the same label and group are joined.
@@ -52,6 +52,8 @@ pub(super) struct LineStyle {
     pub(super) last_work: Option<usize>,
     /// Failed commands, by message and command, and the message that resolved the failure.
     pub(super) resolved: HashMap<(usize, String), usize>,
+    /// By key of a command, the last message in which it ran.
+    pub(super) last_runs: HashMap<String, usize>,
     /// The system's words, by ours.
     pub(super) words: BTreeMap<String, String>,
 }
@@ -64,12 +66,16 @@ impl LineStyle {
 
     /// The suffix of a request that says how it was answered, if it was.
     fn answer_of_last(&self, fact: &Fact) -> String {
-        let by = self.answers.iter().find(|it| it.request == fact.message && fact.topic == Topic::Last);
-        if let Some(by) = by.filter(|it| it.reply < self.end) {
-            return replied(by);
-        }
         // The goal of an earlier summary is wider than one request.
         let request = fact.voice() == Voice::User;
+        let by = self.answers.iter().find(|it| it.request == fact.message && request);
+        match by {
+            Some(by) if by.reply >= self.end => return ANSWERED_BELOW.to_owned(),
+            Some(by) if fact.topic == Topic::Last || self.last_answered >= Some(self.end) => {
+                return replied(by);
+            }
+            Some(_) | None => {}
+        }
         match self.last_answered.filter(|it| request && *it > fact.message) {
             Some(at) if at >= self.end => ANSWERED_BELOW.to_owned(),
             Some(at) => format!("{ANSWERED}{at}])"),
@@ -102,6 +108,19 @@ impl LineStyle {
             fact.topic == Topic::Replies && fact.voice() == Voice::Model && self.sealed != Some(fact.message);
         let request = self.requests.iter().flatten().rfind(|it| is_reply && **it < fact.message);
         request.map_or_else(String::new, |it| format!("{REPLY_TO}{it}: "))
+    }
+
+    /// What is known of an error that nothing resolved. Later work may have ended it, and an earlier summary's error may
+    /// have ended before.
+    fn state_of_unresolved(&self, error: &Fact, of: Option<&str>) -> &'static str {
+        let stands = self.last_work.is_none_or(|it| it <= error.message);
+        if stands && error.voice() != Voice::Summary {
+            return "unresolved";
+        }
+        match of.and_then(|it| self.last_runs.get(&command_key(it))) {
+            Some(last) if *last <= error.message => "not run again in this form",
+            Some(_) | None => "status unknown",
+        }
     }
 
     /// The prefix of a line: the word and a colon, or a mark in brackets.
@@ -181,10 +200,8 @@ fn raw_line(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
             single(format!("{} → {ended}{resolved}", command(&fact.text, chars)))
         }
         Detail::Error { of, resolved, similar, excused } => {
-            // An earlier summary's error was not seen again; others may have ended with later work.
-            let unseen =
-                fact.voice() == Voice::Summary || style.last_work.is_some_and(|it| it > fact.message);
-            let state = error_state(fact.message, *resolved, *similar, *excused, unseen);
+            let known = error_state(fact.message, *resolved, *similar, *excused);
+            let state = known.unwrap_or_else(|| style.state_of_unresolved(fact, of.as_deref()).to_owned());
             single(error(fact, of.as_deref(), resolved.is_some(), &state, ended, chars))
         }
         Detail::Choice { asked, means, refused, superseded } => {
@@ -247,15 +264,24 @@ pub(super) fn resolved_failures(ledger: &Ledger) -> HashMap<(usize, String), usi
     ledger.facts.iter().filter_map(resolved).collect()
 }
 
-/// What became of an error in message `at`. `unseen`: nothing shows whether it still stands.
+/// The last message in which each command of the session ran, by its key.
+pub(super) fn last_runs(ledger: &Ledger) -> HashMap<String, usize> {
+    let mut out: HashMap<String, usize> = HashMap::new();
+    for fact in ledger.facts.iter().filter(|it| matches!(it.detail, Detail::Command { .. })) {
+        let last = out.entry(command_key(&fact.text)).or_default();
+        *last = fact.message.max(*last);
+    }
+    out
+}
+
+/// What became of an error in message `at`, if anything shows it.
 fn error_state(
     at: usize,
     resolved: Option<usize>,
     similar: Option<usize>,
     excused: Option<(usize, &str)>,
-    unseen: bool,
-) -> String {
-    match (resolved, similar, excused) {
+) -> Option<String> {
+    Some(match (resolved, similar, excused) {
         (Some(by), _, _) if by != at => format!("resolved at #{by}"),
         (Some(_), _, _) => "resolved".into(),
         // A similar run does not show that this error is gone.
@@ -263,9 +289,8 @@ fn error_state(
         (None, Some(_), _) => "a similar run went well".into(),
         (None, None, Some((by, word))) if by != at => format!("reported as {word} at #{by}"),
         (None, None, Some((_, word))) => format!("reported as {word}"),
-        (None, None, None) if unseen => "status unknown".into(),
-        (None, None, None) => "unresolved".into(),
-    }
+        (None, None, None) => return None,
+    })
 }
 
 fn error(

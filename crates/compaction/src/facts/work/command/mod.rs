@@ -14,8 +14,8 @@ pub(in crate::facts::work) use filters::lets_through;
 use history::tools::{self, Joint, Program};
 pub(in crate::facts) use inline_script::inline_script_words;
 pub(in crate::facts) use operation::Operation;
-use operation::operation;
-use read_only::program_is_read_only;
+use operation::{checks_syntax, operation};
+pub(in crate::facts::work) use read_only::program_is_read_only;
 
 /// Words of a command that builds, checks or runs a project.
 const SETUP_WORDS: [&str; 16] = [
@@ -39,7 +39,7 @@ const SETUP_WORDS: [&str; 16] = [
 
 /// A key that runs of the same command share: it omits the directory, here-documents, filters that only
 /// shorten the output, and commit messages.
-pub(in crate::facts) fn dedup_key(command: &str) -> String {
+pub(crate) fn command_key(command: &str) -> String {
     let mut rest = command.trim();
     // A leading comment states the purpose.
     while let Some((_, after)) = rest.strip_prefix('#').and_then(|it| it.split_once('\n')) {
@@ -476,6 +476,9 @@ fn step(words: Vec<&str>) -> Option<Vec<&str>> {
         ["git", "mv" | "rm", ..] => words[1..].to_vec(),
         _ => words,
     };
+    if checks_syntax(&words) {
+        return Some(words);
+    }
     let (head, rest) = words.split_first().filter(|it| !AROUND.contains(it.0))?;
     let commits = *head == "git" && rest.first() == Some(&"commit");
     let says = |at: usize| commits && at > 0 && ["-m", "-am", "--message"].contains(&rest[at - 1]);
@@ -555,7 +558,7 @@ mod tests {
         ] {
             assert_eq!(ParsedCommand::of(command).only_writes_files(), expected, "{command}");
         }
-        assert_eq!(dedup_key("npm test || true"), dedup_key("npm test 2>&1"));
+        assert_eq!(command_key("npm test || true"), command_key("npm test 2>&1"));
         for (command, expected) in [
             ("cd a\nmake 2>&1", "make 2>&1"),
             ("cd a && make && make test | tail -3", "make "),
@@ -564,8 +567,11 @@ mod tests {
         ] {
             assert_eq!(surely_succeeded_part(command), expected, "{command}");
         }
-        assert_eq!(dedup_key("cd /a && cargo test 2>&1 | tail -5"), dedup_key("cargo test"));
-        assert_eq!(dedup_key("git add . && git commit -m 'a'"), dedup_key("git add . && git commit -m 'b'"));
+        assert_eq!(command_key("cd /a && cargo test 2>&1 | tail -5"), command_key("cargo test"));
+        assert_eq!(
+            command_key("git add . && git commit -m 'a'"),
+            command_key("git add . && git commit -m 'b'")
+        );
         assert_eq!(
             ParsedCommand::of("git checkout -- a.rs b.rs && git restore c.rs").restored_files(),
             ["a.rs", "b.rs", "c.rs"]

@@ -174,9 +174,31 @@ const MAX_TARGETS: usize = 64;
 const INTERPRETERS: [&str; 10] =
     ["node", "bun", "tsx", "ts-node", "deno", "python", "python3", "ruby", "perl", "php"];
 
+/// Interpreters and shells with the option by which they only check the syntax of a script.
+const SYNTAX_CHECKS: [(&str, &str); 7] = [
+    ("node", "--check"),
+    ("node", "-c"),
+    ("ruby", "-c"),
+    ("perl", "-c"),
+    ("php", "-l"),
+    ("bash", "-n"),
+    ("sh", "-n"),
+];
+
+/// Whether a script is only checked, and not run.
+pub(super) fn checks_syntax(words: &[&str]) -> bool {
+    matches!(words, [program, option, ..] if SYNTAX_CHECKS.contains(&(file_name(program), option)))
+}
+
 pub(super) fn operation(words: &[&str]) -> Option<Operation> {
     let (head, rest) = without_runner(words).split_first()?;
     let mut name = file_name(head).to_owned();
+    if let [_, option, script @ ..] = words
+        && checks_syntax(words)
+    {
+        let targets = script.iter().take(MAX_TARGETS).map(|it| (*it).to_owned()).collect();
+        return Some(Operation { name: format!("{name} {option}"), targets, limits: Vec::new() });
+    }
     let mut bare = rest.iter().filter(|it| !it.starts_with('-')).peekable();
     // Index in `rest` at which the arguments after the subcommands begin.
     let mut verbs = 0;

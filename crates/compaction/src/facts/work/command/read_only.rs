@@ -115,7 +115,7 @@ const KUBECTL_CHANGES: [&str; 16] = [
     "replace", "rollout", "run", "scale", "set",
 ];
 
-pub(super) fn program_is_read_only(words: &[&str]) -> bool {
+pub(in crate::facts::work) fn program_is_read_only(words: &[&str]) -> bool {
     let [head, rest @ ..] = words else { return true };
     // Shell keywords.
     match *head {

@@ -334,7 +334,10 @@ impl Evidence<'_> {
         if nothing_found && kind.is_none() && !failures {
             return None;
         }
+        // Below 8, Robocopy says by its exit code what it copied.
+        let copied = self.parsed.programs().last().is_some_and(|it| it[0].eq_ignore_ascii_case("robocopy"));
         match self.exit {
+            Some(1..8) if copied => return Some(true),
             _ if self.marked_failed => return Some(false),
             Some(code) if code != 0 => return Some(false),
             // The runner exited with 0, but its verdict says that what it ran failed.

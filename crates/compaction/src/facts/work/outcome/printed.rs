@@ -39,10 +39,12 @@ static AUTHENTICATED: AsciiFirstRegex =
 static QUESTION: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?:\? *(?:\([Yy]/[Nn]\)|\[[Yy]/[Nn]\])(?: *› *(?:true|false))?|[●○] Yes / [●○] No)\s*$",
 );
-/// The last line of prettier on findings, of Node.js after an exception, of make, and of mise's tasks.
+/// The last line of prettier on findings, of Node.js after an exception, of make, of mise's tasks, and of pip in an
+/// environment that it may not change.
 static LAST_WORDS: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?:^|\n)\[warn\] Code style issues found in [^\n]*\s*$|\n\nNode\.js v\d+\.\d+\.\d+\s*$",
     r"|(?:^|\n)g?make(?:\[\d+\])?: \*\*\* [^\n]*(?:Error \d+|Stop\.)\s*$|\] ERROR task failed\s*$",
+    r"|(?:^|\n)hint: See PEP 668 for the detailed specification\.\s*$",
 ));
 
 /// Whether the last line says that the command failed, whatever exit code is reported.

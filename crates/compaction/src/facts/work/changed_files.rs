@@ -1,0 +1,232 @@
+//! Files that git lists as changed, committed or gone.
+
+use std::collections::HashMap;
+
+use super::command::ParsedCommand;
+use super::files::is_unexpanded;
+use super::git::COMMITTED;
+use super::git::listing::{Change, Listed, Listing, may_be_same_file, of_commit, renamed};
+use super::paths::{file_name, is_absolute, path, printed};
+use super::{FileState, Work, file_mentions};
+use crate::facts::FileOp;
+
+/// Who changed a file in this session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ChangedBy {
+    Session,
+    /// A subagent, or unknown.
+    Other,
+}
+
+impl Work<'_> {
+    /// Reads which files git shows as changed, committed or gone.
+    pub(super) fn read_changes(&mut self, number: usize, parsed: &ParsedCommand, output: &str) {
+        /// Maximum number of files; a longer list is not of this work alone.
+        const MOST: usize = 120;
+        let dir = parsed.git_directory().map(|it| path(&it, None, self.base));
+        let dir = dir.as_deref();
+        let tree = dir.and_then(|it| file_mentions::tree_of(it, self.base));
+        if dir.is_some_and(is_unexpanded) || tree.is_none() && self.is_of_other_tree(parsed) {
+            return;
+        }
+        // If git ran in a subdirectory, an unknown path may be relative to it or to the root.
+        let at_root = dir.is_none_or(is_absolute);
+        self.untracked.extend(parsed.untracked_files().map(|it| path(it, dir, self.base)));
+        let (files, base) = (&self.files, self.base);
+        let resolve = |it: &Listed| known_path(files, it, if it.from_root { tree } else { dir }, base);
+        let committed = self.uncommitted.run(number, parsed, output, resolve);
+        let listings: Vec<Listing> =
+            parsed.programs().filter_map(|it| Listing::of(&it, parsed, output)).collect();
+        let whole = listings.iter().any(|it| it.whole);
+        let listed: Vec<Listed> = listings.into_iter().flat_map(|it| it.files).collect();
+        let of_commit = if COMMITTED.is_match(output) { of_commit(output) } else { Vec::new() };
+        if listed.len() + of_commit.len() > MOST {
+            return;
+        }
+        // A list of another worktree says nothing about this one.
+        let here = tree.map(str::to_owned);
+        let listed_before = self.listed_in.contains(&here);
+        let since = |it: &String| listed_before && !has_listed(self.changed_before.keys(), it);
+        let mut changes = Vec::new();
+        for (of_commit, it) in
+            of_commit.iter().map(|it| (true, it)).chain(listed.iter().map(|it| (false, it)))
+        {
+            let Some(name) = resolve(it) else { continue };
+            // A file may have been changed before the session, unless an earlier list lacks it.
+            let new = self.uncommitted_at_first.as_ref().is_some_and(|it| !has_listed(it.iter(), &name));
+            let since = since(&name);
+            let stays = it.change == Change::Deleted && self.untracked.contains(&name);
+            let by = if self.was_changed_in_removed_worktree(&name) {
+                Some(ChangedBy::Session)
+            } else {
+                (self.uncommitted.has_delegated() && (of_commit || since)).then_some(ChangedBy::Other)
+            };
+            changes.extend((!stays).then_some((name, it.change, by, new)));
+        }
+        let named = |path| Listed { path, change: Change::Modified, from_root: false };
+        let is_file = |it: &String| {
+            file_name(it).split_once('.').is_some_and(|it| !it.0.is_empty() && !it.1.is_empty())
+        };
+        let committed = committed.into_iter().filter_map(|it| resolve(&named(it)));
+        let committed = committed.filter(|it| is_file(it) && (at_root || files.contains_key(it)));
+        // A file that was changed already when it was read may be unchanged since.
+        let as_read = |it: &String| {
+            let read = self.files.get(it).filter(|it| it.op == FileOp::Read);
+            read.zip(self.changed_before.get(it)).is_some_and(|(read, listed)| *listed < read.message)
+        };
+        let by = |it: &String| (!as_read(it)).then_some(ChangedBy::Other);
+        changes.extend(committed.map(|it| (it.clone(), Change::Modified, by(&it), false)));
+        let names = || changes.iter().map(|it| it.0.clone());
+        if !self.uncommitted.has_delegated() || !listed_before {
+            names().for_each(|it| _ = self.changed_before.entry(it).or_insert(number));
+        }
+        if whole && self.uncommitted_at_first.is_none() {
+            self.uncommitted_at_first = Some(names().collect());
+        }
+        self.listed_in.extend((!listed.is_empty()).then_some(here));
+        changes.retain(|it| !it.0.ends_with('/'));
+        let whole = |path: String| resolve(&Listed { path, change: Change::Modified, from_root: true });
+        let renames = output.lines().filter_map(renamed).filter(|_| COMMITTED.is_match(output));
+        let renames: Vec<_> = renames.filter_map(|[from, to]| Some((whole(from)?, whole(to)?))).collect();
+        for (name, change, by, new) in changes {
+            self.note_change(number, name, change, by, new);
+        }
+        // Until it was staged, git listed the old path as deleted.
+        for (from, to) in renames {
+            if let Some(file) = self.files.get_mut(&from).filter(|it| it.op == FileOp::Deleted) {
+                *file = FileState { message: number, op: FileOp::Renamed, to: Some(to) };
+            }
+        }
+    }
+
+    /// Whether git ran in another worktree or repository, or in an unknown directory.
+    pub(super) fn is_of_other_tree(&self, parsed: &ParsedCommand) -> bool {
+        let Some(dir) = parsed.git_directory().map(|it| path(&it, None, self.base)) else { return false };
+        let above = self.base.is_some_and(|it| path(it, None, self.base).starts_with(&dir));
+        is_unexpanded(&dir) || is_absolute(&dir) && !above || file_mentions::is_of_other_tree(&dir, self.base)
+    }
+
+    /// Whether this session changed the same file in another worktree.
+    fn was_changed_in_removed_worktree(&self, name: &str) -> bool {
+        let is = |path: &str| path.strip_suffix(name).is_some_and(|it| it.ends_with('/'));
+        self.changed_in_removed_worktrees.iter().any(|it| is(it))
+            || self.files.iter().any(|(path, state)| {
+                state.op.changes() && is(path) && file_mentions::is_of_other_tree(path, self.base)
+            })
+    }
+
+    /// Drops the files of worktrees that git removed.
+    pub(super) fn drop_removed_trees(&mut self, parsed: &ParsedCommand) {
+        let dir = parsed.git_directory();
+        for tree in parsed.removed_trees() {
+            let tree = path(tree, dir.as_deref(), self.base) + "/";
+            self.uncommitted.delete(tree.trim_end_matches('/'));
+            let gone: Vec<String> = self.files.keys().filter(|it| it.starts_with(&tree)).cloned().collect();
+            for name in gone {
+                let changed = self.files.remove(&name).is_some_and(|it| it.op.changes());
+                self.changed_in_removed_worktrees.extend(changed.then_some(name));
+            }
+        }
+    }
+
+    /// Whether a move brought a file, or the directory that it is in, to its path.
+    pub(super) fn came_by_move(&self, name: &str) -> bool {
+        self.moved.iter().any(|(_, to)| is_at_or_below(name, to))
+    }
+
+    /// Notes that git shows a file as changed. `by`: who changed it, if it was changed in this session.
+    /// `new`: the first complete list of uncommitted files lacks it.
+    fn note_change(&mut self, number: usize, name: String, change: Change, by: Option<ChangedBy>, new: bool) {
+        // The move tells it: until both paths are staged, git lists one as deleted and the other as new.
+        let moved = match change {
+            Change::Deleted => self.moved.iter().any(|(from, _)| is_at_or_below(&name, from)),
+            Change::Added | Change::Untracked => self.came_by_move(&name),
+            Change::Modified => false,
+        };
+        if moved {
+            return;
+        }
+        let (read_at, known) = self.files.get(&name).map(|it| (it.message, it.op)).unzip();
+        let op = match (known, change) {
+            (Some(FileOp::Deleted | FileOp::Renamed), _) => return,
+            (Some(_), Change::Deleted) => FileOp::Deleted,
+            // Created by a command or a subagent.
+            (Some(FileOp::Edited), Change::Added | Change::Untracked) if new => FileOp::CreatedThenEdited,
+            (Some(op), Change::Modified | Change::Added | Change::Untracked) if op.changes() => return,
+            (Some(_) | None, _) if by.is_none() => return,
+            (None, Change::Deleted) => FileOp::Deleted,
+            (
+                Some(FileOp::Read | FileOp::ReadAfterEdit),
+                Change::Modified | Change::Added | Change::Untracked,
+            ) if by == Some(ChangedBy::Other) => FileOp::ReadThenChanged,
+            (_, Change::Modified) => FileOp::Edited,
+            (_, Change::Added | Change::Untracked) => FileOp::Created,
+        };
+        let stays = |it: FileOp| matches!(it, FileOp::ReadThenChanged | FileOp::CreatedThenEdited);
+        // The message of the read stays: a kept tail that holds only the commit does not show the read.
+        let number = read_at.filter(|_| stays(op)).unwrap_or(number);
+        self.files.insert(name, FileState::new(number, op));
+    }
+}
+
+fn is_at_or_below(path: &str, place: &str) -> bool {
+    path.strip_prefix(place).is_some_and(|it| it.is_empty() || it.starts_with('/'))
+}
+
+/// Whether a list of git contains a file, or the untracked directory that it is in.
+fn has_listed<'l>(mut list: impl Iterator<Item = &'l String>, name: &str) -> bool {
+    list.any(|it| it == name || it.ends_with('/') && name.starts_with(it.as_str()))
+}
+
+/// The known path of a file that git printed; `None` if outside, or cut (`.../a.rs`) and ambiguous.
+fn known_path(
+    files: &HashMap<String, FileState>,
+    listed: &Listed,
+    dir: Option<&str>,
+    base: Option<&str>,
+) -> Option<String> {
+    let written = listed.path.as_str();
+    let cut = written.strip_prefix(".../");
+    let folder = if written.ends_with('/') { "/" } else { "" };
+    let name = match cut {
+        Some(rest) => Some(rest.to_owned()),
+        None => printed(written, dir, base).map(|it| it + folder),
+    };
+    let name = name.filter(|it| cut.is_some() || !it.starts_with(".."))?;
+    if cut.is_none() && (files.contains_key(&name) || !name.trim_end_matches('/').contains('/')) {
+        return Some(name);
+    }
+    // Every worktree has files of the same names.
+    let tree = file_mentions::tree_of(&name, base);
+    let here = |it: &&String| file_mentions::tree_of(it, base) == tree;
+    // Git's path may begin above the working directory.
+    let above = |known: &&String| {
+        let prefix = name.strip_suffix(known.as_str()).unwrap_or_default().trim_end_matches('/');
+        let ends = |base: &str| base.replace('\\', "/").trim_end_matches('/').ends_with(prefix);
+        prefix.is_empty() || base.is_none_or(ends)
+    };
+    let mut same =
+        files.keys().filter(|it| it.contains('/') && may_be_same_file(it, &name) && above(it)).filter(here);
+    match (same.next(), same.next()) {
+        (Some(one), None) => Some(one.clone()),
+        _ => Some(name).filter(|_| cut.is_none()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_of_the_root_is_not_one_below() {
+        let files =
+            ["go/.tool/", "go/src/a.go"].map(|it| (it.to_owned(), FileState::new(1, FileOp::Mentioned)));
+        let files = HashMap::from(files);
+        let known = |path: &str| {
+            let listed = Listed { path: path.to_owned(), change: Change::Untracked, from_root: false };
+            known_path(&files, &listed, None, Some("/repo"))
+        };
+        assert_eq!(known(".tool/").as_deref(), Some(".tool/"));
+        assert_eq!(known("src/a.go").as_deref(), Some("go/src/a.go"));
+    }
+}
