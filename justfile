@@ -5,7 +5,7 @@ default: test
 test:
     cargo test
 
-# Runs every test that reads real sessions on the whole corpus instead of a fixed twelfth.
+# Runs every test that reads real sessions on the whole corpus instead of a fixed sixth.
 corpus:
     EPITOME_CORPUS_WHOLE=1 cargo test
 
