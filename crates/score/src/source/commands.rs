@@ -137,10 +137,23 @@ fn over_ssh(command: &str) -> Option<(&str, &str)> {
     rest[quote + 1..].rsplit_once(mark)
 }
 
+/// The line that a shell is started to run: `zsh -lc 'LINE'`.
+fn of_shell(command: &str) -> Option<&str> {
+    let (shell, rest) = command.trim().split_once(" -")?;
+    let line = rest.split_once("c ").filter(|it| it.0.len() <= 2)?.1.trim();
+    // The end of a long command may be cut off.
+    let quoted = |mark: char| line.strip_prefix(mark).map(|it| it.strip_suffix(mark).unwrap_or(it));
+    let is_shell = ["bash", "dash", "sh", "zsh"].contains(&shell.rsplit('/').next().unwrap_or(shell));
+    quoted('\'').or_else(|| quoted('"')).filter(|it| is_shell && !it.is_empty())
+}
+
 /// Whether all parts of a command only look around.
 pub(crate) fn only_looks(command: &str) -> bool {
     if let Some((line, rest)) = over_ssh(command) {
         return only_looks(line) && only_looks(rest);
+    }
+    if let Some(line) = of_shell(command) {
+        return only_looks(line);
     }
     let mut parts: Vec<String> = vec![String::new()];
     let mut quote: Option<char> = None;
@@ -175,6 +188,8 @@ pub(crate) fn only_looks(command: &str) -> bool {
         let lists = two == "git tag"
             && (bare.len() == 2 || words.iter().any(|it| ["-l", "--list", "--points-at"].contains(it)));
         // `npm owner ls`, `gh release list`; not `npm run list`, since a script may have any name.
+        let reads_settings = matches!(head, "source" | ".")
+            && bare.get(1).is_some_and(|it| cues::SETTINGS.iter().any(|end| it.ends_with(end)));
         let asks = head != "git"
             && bare.get(1).is_some_and(|it| !["run", "exec", "x"].contains(it))
             && bare.get(2).is_some_and(|it| cues::LOOKING_SECOND.contains(it));
@@ -187,6 +202,7 @@ pub(crate) fn only_looks(command: &str) -> bool {
                     || bare.get(1).is_some_and(|it| cues::LOOKING_SECOND.contains(it))
                     || lists
                     || asks
+                    || reads_settings
                     // After flags with values: `kubectl --context a get pods`.
                     || head == "kubectl" && words.iter().any(|it| ["describe", "get", "logs"].contains(it))
                     || words.contains(&"--help"))

@@ -28,9 +28,9 @@ pub(super) fn told_done(facts: &[Fact]) -> HashSet<usize> {
         let names_all = |it: &str| FILE.find_iter(&step.text).all(|file| it.contains(file.as_str()));
         // Of one summary, what stands further down was done later.
         let below = |it: &usize| step.voice() == Voice::Summary && it > at;
-        let later = finished.iter().filter(|(at, it, _)| {
-            it.message > step.message || it.message == step.message && below(at)
-        });
+        let later = finished
+            .iter()
+            .filter(|(at, it, _)| it.message > step.message || it.message == step.message && below(at));
         later.filter(|it| names_all(&it.1.text)).any(|it| tells(&it.2, &asked))
     };
     facts.iter().enumerate().filter(step).filter(told).map(|it| it.0).collect()

@@ -129,18 +129,13 @@ impl Work<'_> {
         }
     }
 
-    /// Whether a move brought a file, or the directory that it is in, to its path.
-    pub(super) fn came_by_move(&self, name: &str) -> bool {
-        self.moved.iter().any(|(_, to)| is_at_or_below(name, to))
-    }
-
     /// Notes that git shows a file as changed. `by`: who changed it, if it was changed in this session.
     /// `new`: the first complete list of uncommitted files lacks it.
     fn note_change(&mut self, number: usize, name: String, change: Change, by: Option<ChangedBy>, new: bool) {
         // The move tells it: until both paths are staged, git lists one as deleted and the other as new.
         let moved = match change {
             Change::Deleted => self.moved.iter().any(|(from, _)| is_at_or_below(&name, from)),
-            Change::Added | Change::Untracked => self.came_by_move(&name),
+            Change::Added | Change::Untracked => self.moved.iter().any(|(_, to)| is_at_or_below(&name, to)),
             Change::Modified => false,
         };
         if moved {

@@ -188,6 +188,9 @@ impl Work<'_> {
             return;
         };
         let to = action.to.as_deref().map(|it| path(it, action.dir.as_deref(), self.base));
+        if to.as_ref() == Some(&name) {
+            return;
+        }
         if let Some(to) = to.clone()
             && let Some(before) = self.files.get(&name).map(|it| it.op)
             && !matches!(
@@ -283,7 +286,8 @@ impl Work<'_> {
                     | FileOp::Listed
                     | FileOp::Deleted => true,
                 };
-                let there = before.map_or_else(|| self.came_by_move(name), was_there);
+                let moved = || self.moved.iter().any(|(_, to)| to == name);
+                let there = before.map_or_else(moved, was_there);
                 let overwritten = there && !says_created(output) || has_overwritten(output);
                 Some(if overwritten { FileOp::Written } else { FileOp::Created })
             }

@@ -495,6 +495,8 @@ mod tests {
         for (command, expected) in [
             ("git status --short && git log -3", true),
             ("git -C /x diff | head", true),
+            ("zsh -lc 'source ~/.zshrc && sed -n 1,9p a.rs'", true),
+            (". ./setup.sh && cat a.rs", false),
             ("git -C /x push", false),
             ("git branch -a", true),
             ("git branch", true),
