@@ -409,7 +409,7 @@ pub(super) const LOOKING: &[&str] = &[
 ];
 
 /// Ends of the names of files with the settings of a shell, which `source` only reads.
-pub(super) const SETTINGS: &[&str] = &["rc", "profile", "activate", "nvm.sh"];
+pub(super) const SETTINGS: &[&str] = &["rc", "profile", "nvm.sh"];
 
 /// Subcommands that only look around.
 pub(super) const LOOKING_PAIRS: &[&str] = &[

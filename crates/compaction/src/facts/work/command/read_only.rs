@@ -174,9 +174,7 @@ pub(in crate::facts::work) fn program_is_read_only(words: &[&str]) -> bool {
             .any(|it| ["-X", "--method", "-f", "-F", "--field", "--raw-field", "--input"].contains(it)),
         ("git", ["check-ignore", ..]) | ("command", ["-v" | "-V", ..]) => true,
         // The settings of a shell or environment: `source ~/.zshrc`.
-        ("source" | ".", [file]) => {
-            ["rc", "profile", "activate", "nvm.sh"].iter().any(|it| file.ends_with(it))
-        }
+        ("source" | ".", [file]) => ["rc", "profile", "nvm.sh"].iter().any(|it| file.ends_with(it)),
         ("gh", [_, verb, ..]) if ["view", "list", "diff", "checks"].contains(verb) => true,
         // `bd worktree info`, `kubectl config view`.
         (_, [verb, rest @ ..]) => {
