@@ -408,9 +408,6 @@ pub(super) const LOOKING: &[&str] = &[
     "Write-Output",
 ];
 
-/// Ends of the names of files with the settings of a shell, which `source` only reads.
-pub(super) const SETTINGS: &[&str] = &["rc", "profile", "nvm.sh"];
-
 /// Subcommands that only look around.
 pub(super) const LOOKING_PAIRS: &[&str] = &[
     "git status", "git diff", "git log", "git show", "git branch", "git remote", "git rev-parse",

@@ -115,21 +115,6 @@ fn a_check_of_the_syntax_is_no_run() {
 }
 
 #[test]
-fn a_step_that_a_later_entry_of_the_summary_tells_as_done_is_not_open() {
-    for (step, done, open) in [
-        ("Re-run `infra/provision --config`.", "Reran `infra/provision --config`.", false),
-        ("Verify pump outlet: `ping pump`", "Verified the outlet of the pump: water came", false),
-        ("Add tests for the pump valve", "Added the pump valve", true),
-        ("Verify the boiler", "Verified the outlet of the pump", true),
-    ] {
-        let page = page(&format!(
-            "@summary\n## Next Steps\n1. {step}\n\n## Early Progress\n- [x] Looked at the plan\n\n### Done\n- [x] {done}\n@user\nGo on with the boiler.\n@model\nI look at the boiler now.\n"
-        ));
-        assert_eq!(page.contains(&format!("confirmed: {}", &step[..10])), open, "{step}\n{page}");
-    }
-}
-
-#[test]
 fn an_error_that_several_runs_printed_is_told_once_when_it_is_over() {
     let printed = "src/pump.ts(3,1): error TS1005: ',' expected.";
     let failed = [("npx tsc --noEmit | head -5", printed), ("npx tsc --noEmit | grep TS", printed)];

@@ -185,10 +185,23 @@ fn a_moved_directory_takes_its_files_along() {
 }
 
 #[test]
+fn what_is_moved_into_a_known_directory_replaces_nothing_there() {
+    let told = operations(&[
+        ("sed -i s/a/b/ app/a.ts", ""),
+        ("cat src/a.ts", "a"),
+        ("rm src/old.ts", ""),
+        ("mv src app", ""),
+    ]);
+    let expected = ["Deleted src/old.ts", "Edited app/a.ts", "Read app/src/a.ts", "Renamed src → app/src"];
+    assert_eq!(told, expected);
+}
+
+#[test]
 fn what_the_same_command_makes_again_is_not_deleted() {
     for (command, told) in [
         ("rm -rf .next && npx next build", &[][..]),
-        ("rm -f plant.db; cd . && nohup uvicorn main:app > /dev/null 2>&1 &", &[]),
+        ("rm -rf dist && cp -r web/dist dist", &["Created dist"]),
+        ("npm test; rm -rf coverage", &["Deleted coverage"]),
         ("rm -rf dist && git status", &["Deleted dist"]),
         ("rm src/old.rs && cargo build", &["Deleted src/old.rs"]),
     ] {
@@ -200,8 +213,16 @@ fn what_the_same_command_makes_again_is_not_deleted() {
 fn what_was_deleted_and_written_again_was_there_before() {
     let patch = |what: &str| format!("apply_patch << 'PATCH'\n*** Begin Patch\n{what}\n*** End Patch\nPATCH");
     let told = operations(&[
+        ("cat plan.md", "pump"),
         (&patch("*** Delete File: plan.md"), "Success. Updated the following files:\nD plan.md"),
         (&patch("*** Add File: plan.md\n+pump"), "Success. Updated the following files:\nA plan.md"),
     ]);
     assert_eq!(told, ["Written plan.md"]);
+    let told = operations(&[
+        ("touch new.md", ""),
+        ("rm new.md", ""),
+        ("rm -f never.md", ""),
+        ("touch new.md never.md", ""),
+    ]);
+    assert_eq!(told, ["Created never.md", "Created new.md"]);
 }

@@ -493,11 +493,15 @@ fn powershell(program: &str, files: &[String], appends: bool, out: &mut Vec<Acti
 
 /// What `mv` renames: one file or directory, or several into a directory.
 fn moves(words: &[String]) -> Vec<Action> {
+    // `-t DIR` and `-S SUFFIX` change what the words mean.
+    if words.iter().any(|it| it.starts_with("-t") || it.starts_with("-S") || it.starts_with("--t")) {
+        return Vec::new();
+    }
     let mut paths: Vec<&str> = words.iter().map(String::as_str).filter(|it| !it.starts_with('-')).collect();
-    let Some(to) = paths.pop() else { return Vec::new() };
+    let Some(last) = paths.pop() else { return Vec::new() };
+    let to = last.trim_end_matches('/');
     let here = matches!(to, "." | "..");
-    let into = here || paths.len() > 1 || to.ends_with('/');
-    let to = to.trim_end_matches('/');
+    let into = here || paths.len() > 1 || last.ends_with('/');
     let is_one = |it: &&str| file(it) && !is_backup(it);
     let rename = |from: &str| {
         let name = from.rsplit('/').next().unwrap_or(from);
@@ -622,7 +626,7 @@ mod tests {
             ("git add -A ':!dist' && rm ':!x'", ""),
             ("Rename-Item -LiteralPath \"src\\a.js\" -NewName \"b.js\"", "Rename src\\a.js->src\\b.js"),
             (
-                "mv a.rs src app/; mv b.rs c.rs lib; git mv -k d/ e/; mv f/g.rs .; mv *.rs lib/",
+                "mv a.rs src app/; mv b.rs c.rs lib; git mv -k d/ e/; mv f/g.rs ./; mv *.rs lib/; mv -t lib a.rs b.rs",
                 "Rename a.rs->app/a.rs, Rename src->app/src, Rename b.rs->lib/b.rs, Rename c.rs->lib/c.rs, Rename d->e/d, Rename f/g.rs->./g.rs",
             ),
             ("cp a.rs /tmp/a.bak; mv a.rs.bak a.rs; cp /tmp/a.bak a.rs; cp a.rs b.rs", "Create b.rs"),

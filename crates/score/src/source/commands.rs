@@ -137,14 +137,17 @@ fn over_ssh(command: &str) -> Option<(&str, &str)> {
     rest[quote + 1..].rsplit_once(mark)
 }
 
-/// The line that a shell is started to run: `zsh -lc 'LINE'`.
-fn of_shell(command: &str) -> Option<&str> {
+/// The line that a shell is started to run, and what follows it: `zsh -lc 'LINE' && more`. The end of a long command may
+/// be cut off.
+fn of_shell(command: &str) -> Option<(&str, &str)> {
     let (shell, rest) = command.trim().split_once(" -")?;
     let line = rest.split_once("c ").filter(|it| it.0.len() <= 2)?.1.trim();
-    // The end of a long command may be cut off.
-    let quoted = |mark: char| line.strip_prefix(mark).map(|it| it.strip_suffix(mark).unwrap_or(it));
+    let mark = line.chars().next().filter(|it| matches!(it, '\'' | '"'))?;
+    let line = &line[1..];
+    let ends = |at: &usize| !line[..*at].ends_with('\\');
+    let end = line.match_indices(mark).map(|it| it.0).find(ends);
     let is_shell = ["bash", "dash", "sh", "zsh"].contains(&shell.rsplit('/').next().unwrap_or(shell));
-    quoted('\'').or_else(|| quoted('"')).filter(|it| is_shell && !it.is_empty())
+    is_shell.then(|| end.map_or((line, ""), |at| (&line[..at], &line[at + 1..])))
 }
 
 /// Whether all parts of a command only look around.
@@ -152,8 +155,8 @@ pub(crate) fn only_looks(command: &str) -> bool {
     if let Some((line, rest)) = over_ssh(command) {
         return only_looks(line) && only_looks(rest);
     }
-    if let Some(line) = of_shell(command) {
-        return only_looks(line);
+    if let Some((line, rest)) = of_shell(command) {
+        return only_looks(line) && only_looks(rest);
     }
     let mut parts: Vec<String> = vec![String::new()];
     let mut quote: Option<char> = None;
@@ -187,9 +190,11 @@ pub(crate) fn only_looks(command: &str) -> bool {
             || cues::ACTING.contains(&words.iter().take(3).copied().collect::<Vec<_>>().join(" ").as_str());
         let lists = two == "git tag"
             && (bare.len() == 2 || words.iter().any(|it| ["-l", "--list", "--points-at"].contains(it)));
-        // `npm owner ls`, `gh release list`; not `npm run list`, since a script may have any name.
         let reads_settings = matches!(head, "source" | ".")
-            && bare.get(1).is_some_and(|it| cues::SETTINGS.iter().any(|end| it.ends_with(end)));
+            && bare.get(1).and_then(|it| it.rsplit('/').next()).is_some_and(|it| {
+                it == "nvm.sh" || it.starts_with('.') && (it.ends_with("rc") || it.ends_with("profile"))
+            });
+        // `npm owner ls`, `gh release list`; not `npm run list`, since a script may have any name.
         let asks = head != "git"
             && bare.get(1).is_some_and(|it| !["run", "exec", "x"].contains(it))
             && bare.get(2).is_some_and(|it| cues::LOOKING_SECOND.contains(it));

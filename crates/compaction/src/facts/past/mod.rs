@@ -12,7 +12,6 @@ mod progress;
 pub(in crate::facts) mod repeated;
 pub(in crate::facts) mod replies;
 pub(in crate::facts) mod superseded;
-mod told_done;
 
 use crate::facts::mode;
 use crate::facts::talk;

@@ -11,7 +11,6 @@ use super::replies::{
 };
 use super::step_index::MAX_CANDIDATES;
 use super::temporary::{self, is_report, says_remaining};
-use super::told_done;
 use crate::facts::plan::TaskUpdate;
 use crate::facts::talk::orders::polarity;
 use crate::facts::talk::report::text_of_model;
@@ -254,9 +253,8 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
             step(it) && (nothing_left(it) || done())
         })
         .collect();
-    let told = told_done::told_done(facts);
-    let mut done_steps = done_steps.into_iter().enumerate();
-    facts.retain(|_| done_steps.next().is_none_or(|(at, done)| !done && !told.contains(&at)));
+    let mut done_steps = done_steps.into_iter();
+    facts.retain(|_| !done_steps.next().unwrap_or(false));
     let answers = answers(history);
     let goal = |it: &&Fact| it.topic == Topic::Goal && it.voice() == Voice::Summary;
     let goals = facts.iter().filter(goal).map(|it| (it.message, stems(&it.text))).collect();

@@ -19,6 +19,9 @@ pub(super) const MAX_ANSWER_CHARS: usize = 240;
 /// A prompt of at most this many bytes answers a question whatever it says.
 pub(in crate::facts) const MAX_REPLY_BYTES: usize = 60;
 
+/// A question of at most this many words only echoes what was asked.
+const MAX_ECHO_WORDS: usize = 3;
+
 /// Maximum characters of an answer that begins with a yes.
 const MAX_APPROVAL_CHARS: usize = 400;
 
@@ -240,8 +243,11 @@ pub(super) fn replies_to(asked: &str, prompt: &str) -> bool {
     let approves = approves(&lower, prompt);
     let decides = approves || CUES.refuse.is_in(&lower) || CUES.choose.is_in(&lower);
     let short = prompt.len() <= MAX_REPLY_BYTES || count <= MAX_ANSWER_CHARS && decides;
-    let begins_with_question = sentences(prompt).first().is_some_and(|it| is_question(it));
-    let answers = !asks(prompt) && !begins_with_question && short || approves && count <= MAX_APPROVAL_CHARS;
+    // "What? No!" answers; "Why do we need two? I use one." does not.
+    let asks_first = sentences(prompt)
+        .first()
+        .is_some_and(|it| is_question(it) && it.split_whitespace().count() > MAX_ECHO_WORDS);
+    let answers = !asks(prompt) && !asks_first && short || approves && count <= MAX_APPROVAL_CHARS;
     answers && !OPEN_INVITATION.is_match(asked) && !PUZZLED.is_match(prompt)
 }
 
@@ -254,16 +260,16 @@ static YES_OR_NO: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 static ASKS_WHICH: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)\b(?:which|what|where|when|how|who|why)\b|哪|什么|什麼|どれ|どの|何|어떤|무엇",
 );
-/// A report of trouble, which decides nothing.
+/// A report of trouble, which answers no question that yes or no answers.
 static TROUBLE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)^\W*(?:i )?(?:got|get|am getting|keep getting|have|see) (?:this|the|an?|that|these|some) (?:\w+ )?(?:errors?|issues?|problems?|exceptions?|warnings?)\b",
-    r"|^\W*(?:the|this|that|it) .{0,40}\b(?:can ?not be|can['’]?t be|does ?n[o'’]t work|is ?n[o'’]t working|fails?|failed|crashe[sd])\b",
     r"|^\W*(?:ok(?:ay)?\W+)?(?:so )?(?:now )?here (?:are|is) (?:the|some|an?) .{0,20}\b(?:bugs?|errors?|issues?|problems?)\b",
-    r"|有(?:一定|一点|一點|些|个|個)?(?:问题|問題)|(?:され|でき|動き|表示し)ません(?:でした)?\W*$",
+    r"|有(?:一定|一点|一點|些|个|個)(?:问题|問題)",
 ));
 /// A complaint about the model, which answers none of its questions.
-static ACCUSES: AsciiFirstRegex =
-    AsciiFirstRegex::new(r"(?i)^\W*you(?:['’]re| are) (?:still )?(?:not|ignoring|missing)\b");
+static ACCUSES: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)^\W*you(?:['’]re| are) (?:still )?(?:ignoring|not (?:doing|following|listening|reading))\b",
+);
 /// A prompt that begins another subject, though it may begin with a word of approval.
 static NEXT_SUBJECT: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?i)^\W*ok(?:ay)?\W+(?:so )?now (?:we|i|here|there|the|it)\b");
@@ -285,10 +291,11 @@ fn decides(asked: &str, message: &str, reply: &str) -> bool {
         return false;
     }
     let lower = Lowercased::of(reply);
-    let answers = approves(&lower, reply) || CUES.choose.is_in(&lower) || begins_with_no(reply);
-    let forbids = || polarity(reply) == Some(Polarity::Forbid) && !begins_with_no(reply);
-    let names = || reply.chars().count() <= NAME && !forbids();
-    if (answers || names()) && !NEXT_SUBJECT.is_match(reply) {
+    let forbids = polarity(reply) == Some(Polarity::Forbid) && !begins_with_no(reply);
+    let answers = approves(&lower, reply)
+        || CUES.choose.is_in(&lower)
+        || !forbids && (CUES.refuse.is_in(&lower) || reply.chars().count() <= NAME);
+    if answers && !NEXT_SUBJECT.is_match(reply) {
         return true;
     }
     let words = topic_words(clip_end(message, END));

@@ -239,12 +239,12 @@ fn ranked(all: &[&str]) -> (Vec<(u8, usize)>, bool) {
     let last = (0..all.len()).rfind(closes).unwrap_or(0);
     let rank = |at: usize, it: &str| match at {
         0 => Some(0),
-        at if offered[at] => None,
         at if aside[at] => concludes(&lower[at]).then_some(CONCLUSION_RANK + 1),
         // What is not done, in a list where most is done.
         _ if undone <= MAX_UNDONE_MARKS && it.contains(['❌', '⚠']) => Some(1),
         at if at == last => Some(1),
         at if salient[at] || labelled(it) => Some(2),
+        at if offered[at] => None,
         _ if headings > 1 && NUMBERED_HEADING.is_match(it) => Some(2),
         at if remaining[at] => Some(3),
         at if at + 1 == last => Some(if has_salient { 3 } else { 1 }),
@@ -285,9 +285,12 @@ static OFFERS: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 
 /// Which lines are a heading of offers, or the items below it.
 fn offered(all: &[&str]) -> Vec<bool> {
+    /// Maximum words of a heading without a mark.
+    const WORDS: usize = 4;
     let mut within = false;
     let is_offered = |line: &&str| {
-        within = OFFERS.is_match(line) || within && is_item(line);
+        let heading = is_title(line) || ends_with_colon(line) || line.split_whitespace().count() <= WORDS;
+        within = heading && OFFERS.is_match(line) || within && is_item(line);
         within
     };
     all.iter().map(is_offered).collect()

@@ -133,14 +133,16 @@ impl Work<'_> {
     /// `new`: the first complete list of uncommitted files lacks it.
     fn note_change(&mut self, number: usize, name: String, change: Change, by: Option<ChangedBy>, new: bool) {
         // The move tells it: until both paths are staged, git lists one as deleted and the other as new.
-        let moved = match change {
-            Change::Deleted => self.moved.iter().any(|(from, _)| is_at_or_below(&name, from)),
-            Change::Added | Change::Untracked => self.moved.iter().any(|(_, to)| is_at_or_below(&name, to)),
-            Change::Modified => false,
+        let (gone, come) = self.moved.iter().fold((false, None), |(gone, come), (from, to)| {
+            (gone || is_at_or_below(&name, from), come.or(is_at_or_below(&name, to).then_some(to == &name)))
+        });
+        let change = match (change, come) {
+            (Change::Deleted, _) if gone => return,
+            (Change::Added | Change::Untracked, Some(true)) => return,
+            // Whether a file in a directory that was moved is new is unknown.
+            (Change::Added | Change::Untracked, Some(false)) => Change::Modified,
+            (other, _) => other,
         };
-        if moved {
-            return;
-        }
         let (read_at, known) = self.files.get(&name).map(|it| (it.message, it.op)).unzip();
         let op = match (known, change) {
             (Some(FileOp::Deleted | FileOp::Renamed), _) => return,

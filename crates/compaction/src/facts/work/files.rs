@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::paths::{MAX_PATH_BYTES, is_absolute, path, printed};
+use super::paths::{MAX_PATH_BYTES, file_name, is_absolute, path, printed};
 use super::runs::output_directory;
 use super::{FileState, RECENT_MESSAGES, Work, file_mentions};
 use crate::facts::text::clip;
@@ -187,7 +187,8 @@ impl Work<'_> {
             self.open = Some(name);
             return;
         };
-        let to = action.to.as_deref().map(|it| path(it, action.dir.as_deref(), self.base));
+        let to =
+            action.to.as_deref().map(|it| self.moved_to(&name, path(it, action.dir.as_deref(), self.base)));
         if to.as_ref() == Some(&name) {
             return;
         }
@@ -217,17 +218,35 @@ impl Work<'_> {
             // Deleting a directory deletes what is in it.
             let below = |path: &str| path.strip_prefix(&name).is_some_and(|it| it.starts_with('/'));
             self.files.retain(|path, _| !below(path));
+            let before = self.files.get(&name).map(|it| it.op);
+            if before.is_some_and(was_there_before) {
+                self.deleted_originals.insert(name.clone());
+            }
         }
         self.files.insert(name, FileState { message: number, op, to });
     }
 
+    /// The path to which `from` is moved: in `to`, if that is a known directory.
+    fn moved_to(&self, from: &str, to: String) -> String {
+        let below = |it: &String| it.strip_prefix(&to).is_some_and(|it| it.starts_with('/'));
+        if to != from && self.files.keys().any(below) { format!("{to}/{}", file_name(from)) } else { to }
+    }
+
     /// A file or directory was moved: what is known of the files in it is known under the new path.
     fn move_files(&mut self, from: &str, to: &str) {
-        let below = |it: &String| it.strip_prefix(from).is_some_and(|it| it.starts_with('/'));
-        let within: Vec<String> = self.files.keys().filter(|it| below(it)).cloned().collect();
+        let below = |it: &str| it.strip_prefix(from).is_some_and(|it| it.starts_with('/'));
+        let moves =
+            |it: &(&String, &FileState)| below(it.0) && !matches!(it.1.op, FileOp::Deleted | FileOp::Renamed);
+        let within: Vec<String> = self.files.iter().filter(moves).map(|it| it.0.clone()).collect();
         for name in within {
             let Some(state) = self.files.remove(&name) else { continue };
-            self.files.insert(format!("{to}{}", &name[from.len()..]), state);
+            let moved = format!("{to}{}", &name[from.len()..]);
+            for named in [&mut self.listed, &mut self.announced, &mut self.in_passing] {
+                if named.remove(&name) {
+                    named.insert(moved.clone());
+                }
+            }
+            self.files.insert(moved, state);
         }
         self.moved.retain(|(gone, _)| gone != to);
         self.moved.push((from.to_owned(), to.to_owned()));
@@ -271,23 +290,25 @@ impl Work<'_> {
             Meaning::Edit => Some(FileOp::Edited),
             Meaning::Create if made => Some(FileOp::CreatedThenEdited),
             Meaning::Create => {
-                let was_there = |it| match it {
-                    FileOp::Renamed => false,
-                    // A file that only a reply named is not there yet.
-                    FileOp::Mentioned => !self.announced.contains(name),
-                    FileOp::Created
-                    | FileOp::CreatedThenEdited
-                    | FileOp::Written
-                    | FileOp::Edited
-                    | FileOp::Restored
-                    | FileOp::ReadAfterEdit
-                    | FileOp::Read
-                    | FileOp::ReadThenChanged
-                    | FileOp::Listed
-                    | FileOp::Deleted => true,
-                };
                 let moved = || self.moved.iter().any(|(_, to)| to == name);
-                let there = before.map_or_else(moved, was_there);
+                let there = match before {
+                    None => moved(),
+                    Some(FileOp::Deleted) => self.deleted_originals.contains(name),
+                    // A file that only a reply named is not there yet.
+                    Some(FileOp::Mentioned) => !self.announced.contains(name),
+                    Some(FileOp::Renamed) => false,
+                    Some(
+                        FileOp::Created
+                        | FileOp::CreatedThenEdited
+                        | FileOp::Written
+                        | FileOp::Edited
+                        | FileOp::Restored
+                        | FileOp::ReadAfterEdit
+                        | FileOp::Read
+                        | FileOp::ReadThenChanged
+                        | FileOp::Listed,
+                    ) => true,
+                };
                 let overwritten = there && !says_created(output) || has_overwritten(output);
                 Some(if overwritten { FileOp::Written } else { FileOp::Created })
             }
@@ -405,6 +426,24 @@ impl Work<'_> {
             let Some(file) = self.files.remove(&path) else { continue };
             self.files.entry(to).or_insert(file);
         }
+    }
+}
+
+/// Whether a file with this last operation was there before the session.
+fn was_there_before(op: FileOp) -> bool {
+    match op {
+        FileOp::Written
+        | FileOp::Edited
+        | FileOp::Restored
+        | FileOp::ReadAfterEdit
+        | FileOp::Read
+        | FileOp::ReadThenChanged => true,
+        FileOp::Created
+        | FileOp::CreatedThenEdited
+        | FileOp::Renamed
+        | FileOp::Deleted
+        | FileOp::Mentioned
+        | FileOp::Listed => false,
     }
 }
 

@@ -87,6 +87,8 @@ struct Work<'a> {
     files: HashMap<String, FileState>,
     /// Files and directories that were moved: from, to.
     moved: Vec<(String, String)>,
+    /// Deleted files that were there before the session.
+    deleted_originals: HashSet<String>,
     /// Files that a call named by an absolute path.
     absolute_paths: HashSet<String>,
     /// Directories in which commands ran.

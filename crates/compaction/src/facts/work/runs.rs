@@ -71,10 +71,9 @@ impl Work<'_> {
                 self.record_file_action(number, &read, output);
             }
             // `rm -rf dist && npm run build`: what was deleted is there again.
+            let remakes = parsed.iter().any(goes_on_after_delete);
             let remade = |it: &Action| {
-                it.meaning == Meaning::Delete
-                    && it.path.as_deref().is_some_and(is_generated)
-                    && parsed.iter().any(goes_on_after_delete)
+                remakes && it.meaning == Meaning::Delete && it.path.as_deref().is_some_and(is_generated)
             };
             actions
                 .iter()
@@ -456,7 +455,7 @@ fn is_silent_test(parsed: &ParsedCommand, command: &str, output: &Output) -> boo
     seen && is_empty_output(output) && !command.contains('>') && parsed.operations().iter().any(runs)
 }
 
-/// Whether programs make a file or directory: builds, installations, a server that fills its database.
+/// Whether a path is a directory that builds and tools make.
 fn is_generated(path: &str) -> bool {
     const DIRECTORIES: [&str; 12] = [
         ".cache",
@@ -472,23 +471,17 @@ fn is_generated(path: &str) -> bool {
         "out",
         "target",
     ];
-    const FILES: [&str; 3] = ["Cargo.lock", "package-lock.json", "yarn.lock"];
-    const EXTENSIONS: [&str; 5] = ["db", "log", "sqlite", "sqlite3", "tsbuildinfo"];
-    path.split('/').any(|it| DIRECTORIES.contains(&it))
-        || FILES.contains(&file_name(path))
-        || path.rsplit_once('.').is_some_and(|it| EXTENSIONS.contains(&it.1))
+    DIRECTORIES.contains(&file_name(path))
 }
 
-/// Whether a program runs after a deletion in the same command that may make again what was deleted.
+/// Whether a program that may write files runs after the last deletion of a command.
 fn goes_on_after_delete(command: &ParsedCommand) -> bool {
-    const DELETES: [&str; 5] = ["del", "rd", "remove-item", "rm", "rmdir"];
-    const MAKES_NOTHING: [&str; 8] = ["cp", "git", "kill", "mkdir", "mv", "pkill", "sleep", "touch"];
-    let head = |words: &[&str]| words[0].to_lowercase();
-    let deletes = |words: &[&str]| DELETES.contains(&head(words).as_str());
-    let after = command.programs().skip_while(|it| !deletes(it));
-    after
-        .filter(|it| !deletes(it) && !MAKES_NOTHING.contains(&head(it).as_str()))
-        .any(|it| !program_is_read_only(&it))
+    const WRITES_ELSEWHERE: [&str; 7] = ["git", "kill", "mkdir", "mv", "pkill", "sleep", "touch"];
+    let programs: Vec<Vec<&str>> = command.programs().collect();
+    let head = |words: &[&str]| words.first().map_or("", |it| file_name(it)).to_lowercase();
+    let last = programs.iter().rposition(|it| ["rm", "remove-item"].contains(&head(it).as_str()));
+    let after = last.map_or(&[][..], |at| &programs[at + 1..]);
+    after.iter().any(|it| !program_is_read_only(it) && !WRITES_ELSEWHERE.contains(&head(it).as_str()))
 }
 
 /// The purpose of a call, where the agent states it (Claude Code, OpenCode).

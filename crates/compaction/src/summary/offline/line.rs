@@ -113,8 +113,10 @@ impl LineStyle {
     /// What is known of an error that nothing resolved. Later work may have ended it, and an earlier summary's error may
     /// have ended before.
     fn state_of_unresolved(&self, error: &Fact, of: Option<&str>) -> &'static str {
-        let stands = self.last_work.is_none_or(|it| it <= error.message);
-        if stands && error.voice() != Voice::Summary {
+        if error.voice() == Voice::Summary {
+            return "status unknown";
+        }
+        if self.last_work.is_none_or(|it| it <= error.message) {
             return "unresolved";
         }
         match of.and_then(|it| self.last_runs.get(&command_key(it))) {

@@ -174,7 +174,10 @@ pub(in crate::facts::work) fn program_is_read_only(words: &[&str]) -> bool {
             .any(|it| ["-X", "--method", "-f", "-F", "--field", "--raw-field", "--input"].contains(it)),
         ("git", ["check-ignore", ..]) | ("command", ["-v" | "-V", ..]) => true,
         // The settings of a shell or environment: `source ~/.zshrc`.
-        ("source" | ".", [file]) => ["rc", "profile", "nvm.sh"].iter().any(|it| file.ends_with(it)),
+        ("source" | ".", [file]) => {
+            let name = file_name(file);
+            name == "nvm.sh" || name.starts_with('.') && (name.ends_with("rc") || name.ends_with("profile"))
+        }
         ("gh", [_, verb, ..]) if ["view", "list", "diff", "checks"].contains(verb) => true,
         // `bd worktree info`, `kubectl config view`.
         (_, [verb, rest @ ..]) => {

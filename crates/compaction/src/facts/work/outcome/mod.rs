@@ -313,6 +313,12 @@ impl Evidence<'_> {
             .or_else(|| self.asks.then(|| UNANSWERED.into()))
     }
 
+    /// Whether it is Robocopy, which says by an exit code below 8 what it copied.
+    fn copied(&self) -> bool {
+        let last = self.parsed.programs().last();
+        self.error.is_none() && last.is_some_and(|it| it[0].eq_ignore_ascii_case("robocopy"))
+    }
+
     fn succeeded(&self, has_result: bool) -> Option<bool> {
         let counts = self.counts.as_ref();
         let failed_count = counts.is_some_and(|it| it.failed);
@@ -334,10 +340,8 @@ impl Evidence<'_> {
         if nothing_found && kind.is_none() && !failures {
             return None;
         }
-        // Below 8, Robocopy says by its exit code what it copied.
-        let copied = self.parsed.programs().last().is_some_and(|it| it[0].eq_ignore_ascii_case("robocopy"));
         match self.exit {
-            Some(1..8) if copied => return Some(true),
+            Some(1..8) if self.copied() => return Some(true),
             _ if self.marked_failed => return Some(false),
             Some(code) if code != 0 => return Some(false),
             // The runner exited with 0, but its verdict says that what it ran failed.
