@@ -64,14 +64,13 @@ pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
         return all;
     }
     all.sort();
-    let cut = all.iter().position(|it| name(it).contains(".cut."));
-    let sampled = |at: usize, path: &Path| Some(at) == cut || in_sample(path);
-    let mut sample: Vec<PathBuf> =
-        all.iter().enumerate().filter(|it| sampled(it.0, it.1)).map(|it| it.1.clone()).collect();
-    if sample.is_empty() {
-        sample.extend(all.into_iter().next());
+    let first = all.first().cloned();
+    let cut = all.iter().find(|it| name(it).contains(".cut.")).cloned();
+    all.retain(|it| in_sample(it) || Some(it) == cut.as_ref());
+    if all.is_empty() {
+        all.extend(first);
     }
-    sample
+    all
 }
 
 fn name(path: &Path) -> Cow<'_, str> {

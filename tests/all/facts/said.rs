@@ -394,6 +394,16 @@ fn page_before(text: &str, tail: usize) -> String {
 }
 
 #[test]
+fn a_last_step_that_ended_its_turn_says_that_another_request_follows() {
+    let page = page_before(
+        "@user\nMend the pump.\n@call Bash a\n{\"command\":\"make\"}\n@out a\nok\n@model\nI mended the pump and built it; the valve behind it is as it was.\n@user\nCheck the fan.\n",
+        1,
+    );
+    let step = page.split_once("## Last step\n").map_or("", |it| it.1);
+    assert!(step.contains("[#3] (the next request is in the messages below)"), "{page}");
+}
+
+#[test]
 fn an_announcement_that_is_carried_out_below_is_no_last_step() {
     let step = |said: &str, end: &str| {
         let page = page_before(

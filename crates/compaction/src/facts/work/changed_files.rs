@@ -133,9 +133,9 @@ impl Work<'_> {
     /// `new`: the first complete list of uncommitted files lacks it.
     fn note_change(&mut self, number: usize, name: String, change: Change, by: Option<ChangedBy>, new: bool) {
         // The move tells it: until both paths are staged, git lists one as deleted and the other as new.
-        let (gone, come) = self.moved.iter().fold((false, None), |(gone, come), (from, to)| {
-            (gone || is_at_or_below(&name, from), come.or(is_at_or_below(&name, to).then_some(to == &name)))
-        });
+        let gone = self.moved.iter().any(|(from, _)| is_at_or_below(&name, from));
+        // Whether it was itself moved here, rather than a directory above it.
+        let come = self.moved.iter().find(|it| is_at_or_below(&name, &it.1)).map(|it| it.1 == name);
         let change = match (change, come) {
             (Change::Deleted, _) if gone => return,
             (Change::Added | Change::Untracked, Some(true)) => return,
