@@ -152,14 +152,15 @@ fn all(client: &str, profile: &str) {
         ("WANT", SUMMARY),
     ];
     kit.flow(client, "compacts", &compacts, true, &mut failed);
-    let own = compact(&format!("--profile {profile}"));
-    kit.flow(client, "resume", &[("COMPACTOR", &own), ("WANT", "notes|compacted")], false, &mut failed);
     kit.more(client, "undo", &EPITOME, None, &mut failed);
     if client != "opencode" || plays_all(client, "install") {
         // OpenCode takes longest, and its `seat` below installs, too.
         kit.more(client, "install", &EPITOME, None, &mut failed);
     }
-    if plays_all(client, "mcp, hooks, remind, prune, cli, nested, limit, carry, move, kill") {
+    if plays_all(client, "resume, mcp, hooks, remind, prune, cli, nested, limit, carry, move, kill") {
+        // The client's own profile; `undo` resumes by ours.
+        let own = compact(&format!("--profile {profile}"));
+        kit.flow(client, "resume", &[("COMPACTOR", &own), ("WANT", "notes|compacted")], false, &mut failed);
         let mcp = [("TOOL", "estimate_tokens"), ("ARGS", r#"{"text":"hello"}"#), ("WANT", "tokens")];
         kit.flow(client, "mcp", &mcp, true, &mut failed);
         // What is said, and that it reaches the model, is checked by `install`, where the hooks stand as users have them.

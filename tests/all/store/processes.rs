@@ -277,7 +277,7 @@ fn two_that_store_delete_and_move_are_killed_at_any_moment() {
                     }
                     acknowledged.insert(line.trim_end().trim_start_matches("stored ").to_owned());
                 }
-                (0..spin * 20).for_each(|it| {
+                (0..spin * 3).for_each(|it| {
                     std::hint::black_box(it);
                 });
                 child.kill().unwrap();
