@@ -126,6 +126,34 @@ const GOOD: &str = "## Goal\nAdd rate limiting to the login route of the shop AP
     - The sliding window approach didn't work because the clock is not monotonic.\n";
 
 #[test]
+fn an_answer_that_stands_in_another_question_contradicts_nothing() {
+    let ask = |id: &str, question: &str, answer: &str| {
+        let input = format!(
+            r#"{{"questions":[{{"question":"{question}","options":[{{"label":"More questions"}},{{"label":"{answer}"}}]}}]}}"#
+        );
+        let output =
+            format!("User has answered your questions: \"{question}\"=\"{answer}\". You can now continue.");
+        tool(id, "AskUserQuestion", &input, &output, false)
+    };
+    let mut messages = vec![user("Plan the shop with me.")];
+    messages.extend(ask("a", "More questions about prices, or shall we go on?", "More questions"));
+    messages.extend(ask("b", "More questions about prices, or shall we go on?", "Next area"));
+    messages.extend(ask("c", "More questions about stock, or are we done?", "Done, write it"));
+    messages.push(assistant("It is planned."));
+    let source = history(messages);
+    let summary = |line: &str| {
+        let text = format!(
+            "## Decisions\n- asked: More questions about stock, or are we done? → \"Done, write it\"\n{line}"
+        );
+        let compacted =
+            history(vec![Message::text(Role::User, Kind::Summary, text), assistant("It is planned.")]);
+        score::score(&source, &compacted, &|_| false, &count).contradictions.len()
+    };
+    assert_eq!(summary(""), 0);
+    assert_eq!(summary("- asked: More questions about prices, or shall we go on? → \"More questions\"\n"), 1);
+}
+
+#[test]
 fn a_good_summary_keeps_everything() {
     let score = scored(GOOD);
     insta::assert_snapshot!(kept(&score), @"U 2/2, D 1/1, F 2/2, X 3/3, E 1/1, P 1/1, G 1/1, T 1/1, I 1/1");

@@ -492,7 +492,8 @@ fn quotes(line: &Line, index: &Index) -> Vec<String> {
 
 /// The success that a line claims, if it claims one.
 fn success(line: &str) -> Option<Success> {
-    let lower = line.to_lowercase();
+    // A command may search for the words: `make | grep 'build succeeded'`.
+    let lower = line.split('`').step_by(2).collect::<String>().to_lowercase();
     let claims = |list: &[&str]| list.iter().any(|it| lower.contains(it));
     let claim = if claims(cues::TESTS_PASS) {
         Success::Tests

@@ -217,7 +217,17 @@ impl<'a> Lookup<'a> {
             lines.filter(|it| long || about(*it)).map(|it| &self.index.lines[it]).collect()
         };
         let found = find(choice);
-        let wrong = superseded.iter().flat_map(|it| find(it)).filter(|line| {
+        // The words of a choice may also stand in the question of another line.
+        let gives = |line: &Line, choice: &str| {
+            line.text.rsplit_once('→').is_none_or(|(_, answer)| {
+                let (needle, answer) = (content(choice), content(answer));
+                needle.iter().filter(|it| answer.contains(it)).count() * 5 >= needle.len() * 4
+            })
+        };
+        let given = superseded
+            .iter()
+            .flat_map(|it| find(it).into_iter().filter(|line| gives(line, it)).collect::<Vec<_>>());
+        let wrong = given.filter(|line| {
             let lower = line.text.to_lowercase();
             let right = found.iter().any(|it| std::ptr::eq(*it, *line));
             line.fresh && !right && !cues::PAST.iter().any(|it| lower.contains(it))

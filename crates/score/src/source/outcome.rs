@@ -73,7 +73,11 @@ pub(crate) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Ou
                 && !ending(text, 400).lines().any(counts_problems)
         }
     };
-    if exit.is_none_or(|it| it == 0) && (filtered(command) || asks(end)) && failed.is_none() && !piped {
+    if exit.is_none_or(|it| it == 0)
+        && (filtered(command) || asks(end) || lacks_verdict(command, text))
+        && failed.is_none()
+        && !piped
+    {
         return None;
     }
     // Of commands on separate lines, only the last one's exit code is known.
@@ -198,7 +202,13 @@ fn dies(line: &str) -> bool {
 fn asks(text: &str) -> bool {
     let last = text.trim_end().lines().last().unwrap_or_default();
     let choice = ["(y/n)", "[y/n]"].iter().any(|it| last.to_lowercase().contains(&format!("? {it}")));
-    choice || last.ends_with("Yes / ○ No") || last.ends_with("Yes / ● No")
+    let drawn = last.contains("? » ") && (last.ends_with("No / Yes") || last.ends_with("Yes / No"));
+    choice || drawn || last.ends_with("Yes / ○ No") || last.ends_with("Yes / ● No")
+}
+
+/// Whether Xcode's verdict is missing behind a pipe, whose exit code is not Xcode's.
+fn lacks_verdict(command: &str, text: &str) -> bool {
+    command.contains("xcodebuild ") && command.contains('|') && !text.contains(" SUCCEEDED **")
 }
 
 /// Whether a filter decides the exit code of a pipe: `make | grep error` succeeds if there are errors. `head`
