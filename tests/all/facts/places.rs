@@ -203,6 +203,7 @@ fn what_the_same_command_makes_again_is_not_deleted() {
         ("rm -rf dist && cp -r web/dist dist", &["Created dist"]),
         ("npm test; rm -rf coverage", &["Deleted coverage"]),
         ("rm -rf dist && git status", &["Deleted dist"]),
+        ("rm -rf node_modules package-lock.json && npm install", &[]),
         ("rm src/old.rs && cargo build", &["Deleted src/old.rs"]),
     ] {
         assert_eq!(operations(&[(command, "")]), told, "{command}");

@@ -320,6 +320,9 @@ fn a_question_that_the_user_refused_to_answer_decides_nothing() {
     assert!(said.contains("asked: Which size? (Small / Large) → \"the one we have\""), "{said}");
     let later = page(&format!("{}@model\nAt the desk.\n@user\nAnd how do I get there?\n", text("")));
     assert!(!later.contains("Which size?"), "{later}");
+    let command = "@user\n<command-message>work</command-message>\n<command-name>/work</command-name>\n<command-args>the lid</command-args>\n";
+    let other = page(&text("").replace("@user\nWhere do I pay for it?\n", command));
+    assert!(!other.contains("Which size?"), "{other}");
 }
 
 #[test]

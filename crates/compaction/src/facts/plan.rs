@@ -359,7 +359,7 @@ fn without_labels<'a>(answer: &'a str, labels: &[&str]) -> &'a str {
 /// where the next question begins.
 fn answers_by_question(input: &Value, text: &str) -> Vec<(Option<String>, String)> {
     /// How the client continues after the last answer.
-    const CLOSING: [&str; 2] = ["\". You can now", "\". Read the answers"];
+    const CLOSING: [&str; 2] = [". You can now", ". Read the answers"];
     /// What follows an answer that has a preview or a note.
     const BESIDE: [&str; 3] = ["\" selected preview:", "\". selected preview:", "\" user notes:"];
     let mut asked: Vec<(usize, usize, &str)> = questions(input)
@@ -377,13 +377,18 @@ fn answers_by_question(input: &Value, text: &str) -> Vec<(Option<String>, String
         let answer = text.get(*from..to).unwrap_or_default();
         let last = CLOSING.iter().filter(|_| to == text.len()).filter_map(|it| answer.rfind(it)).max();
         let answer = &answer[..last.unwrap_or(answer.len())];
-        let said = BESIDE.iter().filter_map(|it| answer.find(it)).min().map_or(answer, |it| &answer[..it]);
-        let said = said.trim_end().trim_end_matches(',').trim_end();
-        let said =
-            if last.is_some() { said } else { said.trim_end_matches('.').strip_suffix('"').unwrap_or(said) };
+        let said = match BESIDE.iter().filter_map(|it| answer.find(it)).min() {
+            Some(beside) => &answer[..beside],
+            None => {
+                let quoted = answer.trim_end().trim_end_matches(',').trim_end().trim_end_matches('.');
+                quoted.strip_suffix('"').unwrap_or(quoted)
+            }
+        };
         out.push((Some(flat(question)), said.to_owned()));
         let notes = answer.split_once("user notes: ").map(|it| it.1.trim_end_matches([' ', ',', '"']));
-        out.extend(notes.map(|it| (None, it.to_owned())));
+        // Of an answer that was typed, the note is the same text.
+        let note = notes.filter(|it| it.trim_end_matches('.') != said.trim_end().trim_end_matches('.'));
+        out.extend(note.map(|it| (None, it.to_owned())));
     }
     out
 }
@@ -497,6 +502,14 @@ mod tests {
             (
                 "User: \"Is \"home\" the page?\"=\"No\". selected preview: // a page. You can now continue.",
                 vec!["No"],
+            ),
+            (
+                "User: \"Is \"home\" the page?\"=\"No, \"start\" is. \" user notes: No, \"start\" is.. You can now continue.",
+                vec!["No, \"start\" is. "],
+            ),
+            (
+                "User: \"Is \"home\" the page?\"=\"No\" user notes: Ask Ann. You can now continue.",
+                vec!["No", "Ask Ann"],
             ),
             ("{\"answers\":{\"1\":\"Drop, all\",\"elsewhere\":\"No\"}}", vec!["Drop, all", "No"]),
         ] {

@@ -10,7 +10,7 @@ use super::voice::{ModelTopic, Prompt, Quote, ToolTopic};
 use super::work::paths::path;
 use super::{Detail, Fact, Topic, Voice, input_of};
 use history::tools;
-use history::{Call, History, Message, Refusal};
+use history::{Call, History, Message, Refusal, Role};
 
 /// The refused calls. Of refusals without a reason, only a call's newest, and none if the call ran later.
 pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact> {
@@ -99,10 +99,12 @@ fn waits(call: &Call) -> bool {
     !ends && ["task_id", "bash_id", "shell_id"].iter().any(|it| input.get(it).is_some())
 }
 
-/// Whether the user made at most one more request, so that a question before it may still be open.
+/// Whether the user made at most one more request, so that a question before it may still be open. A slash command
+/// begins another matter.
 fn is_last_matter(after: &[Message]) -> bool {
     let requests = after.iter().filter_map(Prompt::of).filter(|it| !is_trivial(&it.whole()));
-    requests.count() <= 1
+    let is_command = |it: &Message| it.role == Role::User && it.plain().starts_with("<command-message>");
+    requests.count() <= 1 && !after.iter().any(is_command)
 }
 
 /// Drops the model's guesses why a call was denied, in the message after it: the settings are the cause.

@@ -180,7 +180,7 @@ fn line(skill: &Skill) -> String {
     let quoted: Vec<String> = forbidding.iter().take(QUOTED).map(quote).collect();
     let more = if forbidding.len() > QUOTED { " and more" } else { "" };
     let bans =
-        if quoted.is_empty() { String::new() } else { format!(": it forbids {}{more}", quoted.join(" ")) };
+        if quoted.is_empty() { String::new() } else { format!(": it says {}{more}", quoted.join(" ")) };
     format!("{}{place}{bans}", skill.name)
 }
 

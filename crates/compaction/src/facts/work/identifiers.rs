@@ -295,14 +295,18 @@ fn is_part_of_other(kind: Name, before: &str, name: &str) -> bool {
             // `a multi-branch non-relay sync`
             counted || before.trim_end().ends_with("multi-branch")
         }
-        // `alex/v0.3.0-review`, and the time of a screenshot: `at 10.36.37`.
+        // `test 6.6.1`, `alex/v0.3.0-review`, and the time of a screenshot: `at 10.36.37`.
         Name::Version => {
-            before.ends_with('/')
-                && name.contains('-')
-                && !before.ends_with("/download/")
-                && !before.ends_with("/tag/")
+            let of_test = ["test", "tests"].contains(&last.to_lowercase().as_str()) && before.ends_with(' ');
+            of_test
+                || before.ends_with('/')
+                    && name.contains('-')
+                    && !before.ends_with("/download/")
+                    && !before.ends_with("/tag/")
                 || SHOT.is_match(before) && name.bytes().all(|it| it.is_ascii_digit() || it == b'.')
         }
+        // The id of a sub-agent: `Agent a291e03: …`.
+        Name::Hash => last.eq_ignore_ascii_case("agent") && before.ends_with(' '),
         _ => false,
     }
 }

@@ -455,23 +455,33 @@ fn is_silent_test(parsed: &ParsedCommand, command: &str, output: &Output) -> boo
     seen && is_empty_output(output) && !command.contains('>') && parsed.operations().iter().any(runs)
 }
 
-/// Whether a path is a directory that builds and tools make.
+/// Whether a path is a directory or lock file that builds and package managers make.
 fn is_generated(path: &str) -> bool {
-    const DIRECTORIES: [&str; 12] = [
+    const NAMES: [&str; 22] = [
         ".cache",
         ".godot",
         ".next",
         ".turbo",
         ".venv",
+        "Cargo.lock",
+        "Gemfile.lock",
         "__pycache__",
         "build",
+        "bun.lock",
+        "bun.lockb",
+        "composer.lock",
         "coverage",
         "dist",
         "node_modules",
         "out",
+        "package-lock.json",
+        "pnpm-lock.yaml",
+        "poetry.lock",
         "target",
+        "uv.lock",
+        "yarn.lock",
     ];
-    DIRECTORIES.contains(&file_name(path))
+    NAMES.contains(&file_name(path))
 }
 
 /// Whether a program that may write files runs after the last deletion of a command.

@@ -16,12 +16,17 @@ impl ParsedCommand {
         })
     }
 
-    /// Whether `head` at its end may have cut off how a build or test ended.
+    /// Whether `head` at its end may have cut off how a build or test ended. Of a preview, the number of lines is unknown.
     pub(in crate::facts::work) fn cuts_off_the_end(&self, output: &str) -> bool {
         let last = self.programs().last().filter(|words| self.ends_in_viewer() && words[0] == "head");
-        last.is_some_and(|words| self.is_setup() && output.lines().count() >= most_lines(&words))
+        let full =
+            |words: &[&str]| output.starts_with(PREVIEW) || output.lines().count() >= most_lines(words);
+        last.is_some_and(|words| self.is_setup() && full(&words))
     }
 }
+
+/// Prefix of the first lines of an output that the client saved to a file (Claude Code 2.1).
+const PREVIEW: &str = "<persisted-output>\n";
 
 /// The lines that `head` or `tail` prints at most.
 fn most_lines(words: &[&str]) -> usize {
@@ -67,6 +72,11 @@ mod tests {
         assert!(shows("tsc | grep error | head -20", 19) && !shows("tsc | head -20", 20));
         assert!(!shows("tsc | wc -l", 1));
         let cuts = |it: &str| ParsedCommand::of(it).cuts_off_the_end("a\nb\nc\n");
+        let preview = "<persisted-output>\nOutput too large (49.4KB). Full output saved to: /tmp/a.txt\n";
+        assert!(
+            ParsedCommand::of("xcodebuild build | grep -E 'error:|BUILD' | head -30")
+                .cuts_off_the_end(preview)
+        );
         assert!(cuts("npm test 2>&1 | head -3") && cuts("cd a && cargo build | head -n 2"));
         assert!(!cuts("npm test | head -4") && !cuts("npm test | tail -3") && !cuts("ls | head -3"));
     }

@@ -12,8 +12,8 @@ use counts::{Counts, checked_nothing, counts_in, packages_failed, packages_passe
 use error_line::{ErrorLine, error_line, first_line, is_informative, panic_location, raised};
 use history::Output;
 use printed::{
-    commits_in, conflict, created_issue, ends_as_failed, ends_in_question, failed_verdict, is_authenticated,
-    is_pushed, is_rebased, pull_request,
+    commits_in, conflict, created_issue, ends_as_failed, ends_in_question, ends_unanswered, failed_verdict,
+    is_authenticated, is_pushed, is_rebased, pull_request,
 };
 pub(super) use printed::{is_conflict, says_nothing, wrong_flag};
 
@@ -81,9 +81,10 @@ static NOT_FOUND: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 /// An output that consists of a permission error.
 static DENIED: AsciiFirstRegex =
     AsciiFirstRegex::new(r"^[^\n]*(?:: |\()(?:Operation not permitted|[Pp]ermission denied)\)?$");
-/// What OpenCode appends to the output of a command that the user stopped.
-static ABORTED: AsciiFirstRegex =
-    AsciiFirstRegex::new(r"(?m)^<(?:shell|bash)_metadata>\nUser aborted the command$");
+/// What OpenCode appends to the output of a command that the user stopped, and what Codex puts in its place.
+static ABORTED: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?m)^<(?:shell|bash)_metadata>\nUser aborted the command$|\Aaborted by user after \d[\d.]*s\s*\z",
+);
 
 /// What OpenCode and Gemini CLI add to the output of a command that their timeout stopped.
 static TIMED_OUT: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
@@ -157,14 +158,15 @@ pub(in crate::facts) fn read(output: &Output, command: &str, unmarked_means_succ
         wrong_flag: wrong_flag(command, head).or_else(|| wrong_flag(command, tail)),
         conflict: conflict(command, head).or_else(|| conflict(command, tail)),
         tells_nothing: tells_nothing(&parsed, output.text.as_str()),
-        asks: parsed.ends_in_viewer()
-            && !prints_contents
-            && !ANSWERS.iter().any(|it| command.contains(it))
-            && ends_in_question(tail),
+        asks: !prints_contents
+            && (ends_unanswered(tail)
+                || parsed.ends_in_viewer()
+                    && !ANSWERS.iter().any(|it| command.contains(it))
+                    && ends_in_question(tail)),
         failure_line: failed_verdict(tail).or_else(|| failed_verdict(head)).filter(|_| !prints_contents),
     };
     let result = evidence.result(output.text.as_str().len());
-    let ok = evidence.succeeded(result.is_some());
+    let ok = evidence.succeeded(result.is_some()).filter(|it| !*it || !ends_unanswered(tail));
     // Of a server, that is how it should end.
     let timed_out = TIMED_OUT.is_match(tail);
     let (ok, result) = match timed_out {
@@ -183,14 +185,20 @@ pub(in crate::facts) fn read(output: &Output, command: &str, unmarked_means_succ
     }
 }
 
-/// Whether the output of a pipe tells nothing about how its program ended: `head` cut off the end of a build or test, or
-/// a search of the output found nothing.
+/// Whether the output of a pipe tells nothing about how its program ended: `head` cut off the end of a build or test,
+/// a search of the output found nothing, or the last words of Xcode are missing.
 pub(super) fn tells_nothing(command: &ParsedCommand, output: &str) -> bool {
     let found_nothing = || {
         let text = output.trim();
         !command.is_setup() && command.searches_output() && (text.is_empty() || says_nothing(text))
     };
-    command.cuts_off_the_end(output) && !ends_with_success(output) || found_nothing()
+    let xcode = || {
+        let builds = |it: Vec<&str>| {
+            it[0] == "xcodebuild" && it.iter().any(|it| ["build", "test", "archive"].contains(it))
+        };
+        command.is_compound() && command.programs().any(|it| builds(it) && !output.contains(" SUCCEEDED **"))
+    };
+    command.cuts_off_the_end(output) && !ends_with_success(output) || found_nothing() || xcode()
 }
 
 /// Whether the last line says that all went well: `✓ built in 2.3s`.

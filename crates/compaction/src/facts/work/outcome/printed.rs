@@ -35,6 +35,8 @@ static VERDICT: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 /// GitHub's answer to a successful `ssh -T`, which exits with 1.
 static AUTHENTICATED: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?m)^Hi \S+ You've successfully authenticated");
+/// A yes-or-no question that a program drew, and whose answer it did not draw (create-next-app).
+static DRAWN_QUESTION: AsciiFirstRegex = AsciiFirstRegex::new(r"(?:^|\W)\? .*\? » (?:No / Yes|Yes / No)\s*$");
 /// A yes-or-no question of a waiting program (npm, apt), with its default answer (pnpm) or buttons (Astro).
 static QUESTION: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?:\? *(?:\([Yy]/[Nn]\)|\[[Yy]/[Nn]\])(?: *› *(?:true|false))?|[●○] Yes / [●○] No)\s*$",
@@ -50,6 +52,11 @@ static LAST_WORDS: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 /// Whether the last line says that the command failed, whatever exit code is reported.
 pub(super) fn ends_as_failed(text: &str) -> bool {
     LAST_WORDS.is_match(text)
+}
+
+/// Whether the text ends with a question that was never answered, also where answers were given in advance.
+pub(super) fn ends_unanswered(text: &str) -> bool {
+    DRAWN_QUESTION.is_match(text)
 }
 
 /// Whether the text ends with a question at which a program waits.

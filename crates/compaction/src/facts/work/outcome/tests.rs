@@ -50,6 +50,11 @@ fn reads_what_runners_print() {
             "Some(false) Some(1)  | no such hunk: x",
         ),
         (
+            "Exit code 1\n[dotenv@17.3.1] injecting env (1) from .env -- tip: paint it\nThe key is too short",
+            true,
+            "Some(false) Some(1)  | The key is too short",
+        ),
+        (
             "failed in sandbox: # ./...\nx.go: open /a: permission denied",
             true,
             "Some(false) None  | x.go: open /a: permission denied",
@@ -235,6 +240,11 @@ fn believes_the_exit_code_before_the_text() {
             true,
             Some(false),
         ),
+        ("echo N | npx create-valve lid", "✔ Oil it? … No / Yes\n? Paint it? » No / Yes", None, true, None),
+        ("echo N | npx create-valve lid", "✔ Oil it? … No / Yes\nSuccess!", None, true, Some(true)),
+        ("lsof -i :3000", "aborted by user after 31.2s", None, true, None),
+        ("xcodebuild build | tail -2", "Available destinations:\n{ platform:iOS }", None, true, None),
+        ("xcodebuild build | tail -2", "\n** BUILD SUCCEEDED **", None, true, Some(true)),
         ("gh pr checks 3 | cat", "lint\tpass\t3s\ntest\tfail\t1m", None, true, Some(false)),
         ("valve", "{\"error\": \"pressure is required\"}", None, true, None),
         ("valve", "{\"error\": null, \"pressure\": 3}", None, true, Some(true)),
