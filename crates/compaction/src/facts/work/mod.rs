@@ -277,10 +277,11 @@ fn drop_settled_errors(errors: &mut Vec<Fact>, end: usize) {
     resolve_equal_errors(errors);
     drop_repeated_errors(errors);
     drop_moved_errors(errors);
-    // An edit that did not fit and was not retried soon was made in another way.
+    // An edit that did not fit and was not retried soon was made in another way; one without a change needs no retry.
     errors.retain(|it| {
         let stands = matches!(it.detail, Detail::Error { resolved: None, .. });
-        !(stands && it.message + RECENT_MESSAGES < end && resolution::is_misfit(&it.text))
+        let old = it.message + RECENT_MESSAGES < end;
+        !(stands && (resolution::changes_nothing(&it.text) || old && resolution::is_misfit(&it.text)))
     });
 }
 

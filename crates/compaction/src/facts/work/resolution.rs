@@ -46,8 +46,8 @@ const COMPILES: [&str; 5] = ["build", "check", "vet", "compile", "test"];
 static LOCATED: AsciiFirstRegex =
     AsciiFirstRegex::new(r"^([^\s:(]+\.[A-Za-z]\w{0,4})[(:]\d+(?:[,:]\d+)?\)?:? (?:- )?(\S.*)$");
 static ERROR_CODE: AsciiFirstRegex = AsciiFirstRegex::new(r"\b[A-Z]{1,5}\d{3,5}\b");
-/// Prefixes, in lower case, of an editing tool's message that the edit did not fit the file.
-const MISFITS: [&str; 15] = [
+/// Prefixes, in lower case, of a tool's message that the edit did not fit the file, or the arguments the tool.
+const MISFITS: [&str; 18] = [
     "string to replace not found",
     "could not find oldstring",
     "could not find old_string",
@@ -60,9 +60,13 @@ const MISFITS: [&str; 15] = [
     "apply_patch verification failed",
     "failed to find expected lines",
     "failed to find context",
+    // Claude Code
+    "inputvalidationerror",
     // pi
     "could not find the exact text",
     "could not find edits[",
+    "no changes made to",
+    "validation failed for tool",
     // Gemini CLI
     "failed to edit, ",
 ];
@@ -444,11 +448,21 @@ impl Work<'_> {
         }
     }
 
-    /// A file was edited: resolves earlier edits of it that did not fit.
+    /// A file was edited: resolves earlier edits of it that did not fit, and those just before that named no file or a
+    /// missing one of the same name.
     pub(super) fn resolve_misfits(&mut self, number: usize, path: &str) {
         for error in self.recent_errors() {
+            let near = number.saturating_sub(error.message) <= NEAR;
             let Some((text, Some(of), resolved)) = unresolved(error) else { continue };
-            if is_misfit(text) && of.split_once(' ').is_some_and(|it| it.1 == path) {
+            let fits = match of.split_once(' ') {
+                Some((_, it)) if it == path => is_misfit(text),
+                Some((tool, it)) if ["Edit", "edit"].contains(&tool) => {
+                    near && MISSING_FILE.is_match(text) && file_name(it) == file_name(path)
+                }
+                Some(_) => false,
+                None => near && is_misfit(text),
+            };
+            if fits {
                 *resolved = Some(number);
             }
         }
@@ -559,7 +573,12 @@ fn excuse_in(text: &str) -> Option<&'static str> {
     found.min().map(|it| it.1)
 }
 
-/// Whether an error only says that an edit did not fit the file.
+/// Whether an error only says that the file has what an edit wanted (Claude Code, pi).
+pub(super) fn changes_nothing(text: &str) -> bool {
+    text.starts_with("No changes to make: ") || text.starts_with("No changes made to ")
+}
+
+/// Whether an error only says that an edit did not fit the file, or the arguments the tool.
 pub(super) fn is_misfit(text: &str) -> bool {
     let start: String = text.chars().take(60).collect::<String>().to_lowercase();
     let start = start.trim_start_matches("error: ");
