@@ -119,6 +119,29 @@ fn decisions() {
 }
 
 #[test]
+fn what_was_asked_stopped_or_cut_off_has_no_outcome() {
+    let told = |command: &str, output: &str| {
+        found(Class::Command, &format!(r#"Bash {{"command":"{command}"}} => {output}"#))
+    };
+    for (command, output) in [
+        ("npx create-lid .", "? Oil it? » No / Yes"),
+        ("npx create-lid .", "aborted by user after 31.2s"),
+        ("xcodebuild build | tail -2", "Available destinations:"),
+    ] {
+        assert_eq!(told(command, output), "", "{command}: {output}");
+    }
+    assert!(told("npx create-lid .", "✔ Oil it? … No / Yes").contains("ok"));
+    assert!(told("xcodebuild build | tail -2", "** BUILD SUCCEEDED **").contains("ok"));
+}
+
+#[test]
+fn a_checklist_of_questions_is_no_plan() {
+    let plan = |list: &str| found(Class::OpenItem, &format!("model: {list}"));
+    assert_eq!(plan("- [ ] Is the lid oiled?⏎- [ ] Is the lid painted?"), "");
+    assert!(plan("- [ ] Oil the lid⏎- [ ] Paint the lid").contains("Paint the lid"));
+}
+
+#[test]
 fn deeds() {
     let session = r##"
         Read {"file_path":"/w/a.rs"} => 1→x

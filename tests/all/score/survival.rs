@@ -154,6 +154,13 @@ fn an_answer_that_stands_in_another_question_contradicts_nothing() {
 }
 
 #[test]
+fn the_words_that_a_command_searches_for_claim_nothing() {
+    let unsupported = |line: &str| scored(&format!("{GOOD}\n## Builds\n- {line}\n")).unsupported.len();
+    assert_eq!(unsupported("`make app | grep 'all tests pass'` → ran"), unsupported("`make app` → ran"));
+    assert!(unsupported("All tests pass, and `make app` ran") > unsupported("`make app` ran"));
+}
+
+#[test]
 fn a_good_summary_keeps_everything() {
     let score = scored(GOOD);
     insta::assert_snapshot!(kept(&score), @"U 2/2, D 1/1, F 2/2, X 3/3, E 1/1, P 1/1, G 1/1, T 1/1, I 1/1");

@@ -375,10 +375,15 @@ fn answers_by_question(input: &Value, text: &str) -> Vec<(Option<String>, String
     for (at, (_, from, question)) in asked.iter().enumerate() {
         let to = asked.get(at + 1).map_or(text.len(), |it| it.0);
         let answer = text.get(*from..to).unwrap_or_default();
-        let last = CLOSING.iter().filter(|_| to == text.len()).filter_map(|it| answer.rfind(it)).max();
+        let beside = BESIDE.iter().filter_map(|it| answer.find(it)).min();
+        // The user may have written these words, too.
+        let closed = |it: &&str| {
+            answer.rfind(&format!("\"{it}")).map(|at| at + 1).or_else(|| beside.and(answer.rfind(*it)))
+        };
+        let last = CLOSING.iter().filter(|_| to == text.len()).filter_map(closed).max();
         let answer = &answer[..last.unwrap_or(answer.len())];
-        let said = match BESIDE.iter().filter_map(|it| answer.find(it)).min() {
-            Some(beside) => &answer[..beside],
+        let said = match beside.filter(|it| *it <= answer.len()) {
+            Some(at) => answer[..at].trim_end(),
             None => {
                 let quoted = answer.trim_end().trim_end_matches(',').trim_end().trim_end_matches('.');
                 quoted.strip_suffix('"').unwrap_or(quoted)
@@ -387,7 +392,7 @@ fn answers_by_question(input: &Value, text: &str) -> Vec<(Option<String>, String
         out.push((Some(flat(question)), said.to_owned()));
         let notes = answer.split_once("user notes: ").map(|it| it.1.trim_end_matches([' ', ',', '"']));
         // Of an answer that was typed, the note is the same text.
-        let note = notes.filter(|it| it.trim_end_matches('.') != said.trim_end().trim_end_matches('.'));
+        let note = notes.filter(|it| it.trim_end_matches('.') != said.trim_end_matches('.'));
         out.extend(note.map(|it| (None, it.to_owned())));
     }
     out
@@ -505,7 +510,7 @@ mod tests {
             ),
             (
                 "User: \"Is \"home\" the page?\"=\"No, \"start\" is. \" user notes: No, \"start\" is.. You can now continue.",
-                vec!["No, \"start\" is. "],
+                vec!["No, \"start\" is."],
             ),
             (
                 "User: \"Is \"home\" the page?\"=\"No\" user notes: Ask Ann. You can now continue.",

@@ -268,8 +268,9 @@ pub(super) fn actions(command: &str, dir: Option<&str>) -> Vec<Action> {
         // A directory that is created again, or in which one is, was emptied, not deleted.
         if let Some(made) = makes_folders(words) {
             let holds = |path: &str, made: &str| {
-                made.strip_prefix(path.trim_end_matches('/'))
-                    .is_some_and(|it| it.is_empty() || it.starts_with('/'))
+                let below = made.strip_prefix(path.trim_end_matches('/'));
+                path == made
+                    || words[0] == "mkdir" && below.is_some_and(|it| it.is_empty() || it.starts_with('/'))
             };
             let again = |it: &Action| {
                 it.dir == *dir && it.path.as_ref().is_some_and(|it| made.iter().any(|made| holds(it, made)))
@@ -422,6 +423,7 @@ mod tests {
             ("rm -f a.rs 'b c.rs' $X *.o", "Delete a.rs, Delete b c.rs"),
             ("rm -rf out tmp && mkdir -p out", "Delete tmp"),
             ("rm -rf web out && mkdir -p web/src/app output", "Delete out"),
+            ("rm -rf web && gh repo clone web/lid lid", "Delete web"),
             ("rm -rf /t/a /t/b && git clone https://x.org/a /t/a && git worktree add /t/b", ""),
             ("rm -rf a && gh repo clone x/a a", ""),
             ("docker exec c sh -c 'rm x'; sh -c 'rm y'", "Delete y"),

@@ -492,8 +492,9 @@ fn quotes(line: &Line, index: &Index) -> Vec<String> {
 
 /// The success that a line claims, if it claims one.
 fn success(line: &str) -> Option<Success> {
-    // A command may search for the words: `make | grep 'build succeeded'`.
-    let lower = line.split('`').step_by(2).collect::<String>().to_lowercase();
+    // The command that a line begins with may search for the words: `make | grep 'build succeeded'`.
+    let command = line.trim_start_matches(['-', ' ']).strip_prefix('`').and_then(|it| it.split_once('`'));
+    let lower = command.map_or(line, |it| it.1).to_lowercase();
     let claims = |list: &[&str]| list.iter().any(|it| lower.contains(it));
     let claim = if claims(cues::TESTS_PASS) {
         Success::Tests

@@ -219,7 +219,7 @@ impl<'a> Lookup<'a> {
         let found = find(choice);
         // The words of a choice may also stand in the question of another line.
         let gives = |line: &Line, choice: &str| {
-            line.text.rsplit_once('→').is_none_or(|(_, answer)| {
+            line.text.split_once('→').is_none_or(|(_, answer)| {
                 let (needle, answer) = (content(choice), content(answer));
                 needle.iter().filter(|it| answer.contains(it)).count() * 5 >= needle.len() * 4
             })

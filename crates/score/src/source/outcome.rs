@@ -28,6 +28,12 @@ pub(crate) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Ou
     if output.cleared || stopped(clip(text, 200)) || timed_out {
         return None;
     }
+    // Codex: the user stopped it.
+    let stopped =
+        text.strip_prefix("Wall time: ").and_then(|it| Some(it.split_once('\n')?.1)).unwrap_or(text);
+    if stopped.starts_with("aborted by user") {
+        return None;
+    }
     // A hook of Codex refused it.
     if text.starts_with("Command blocked by PreToolUse hook: ") {
         return Some(Outcome { ok: false, exit: None, passed: None, failed: None });
@@ -202,13 +208,19 @@ fn dies(line: &str) -> bool {
 fn asks(text: &str) -> bool {
     let last = text.trim_end().lines().last().unwrap_or_default();
     let choice = ["(y/n)", "[y/n]"].iter().any(|it| last.to_lowercase().contains(&format!("? {it}")));
-    let drawn = last.contains("? » ") && (last.ends_with("No / Yes") || last.ends_with("Yes / No"));
+    let drawn = (last.contains("? » ") || last.contains("? › "))
+        && (last.ends_with("No / Yes") || last.ends_with("Yes / No"));
     choice || drawn || last.ends_with("Yes / ○ No") || last.ends_with("Yes / ● No")
 }
 
 /// Whether Xcode's verdict is missing behind a pipe, whose exit code is not Xcode's.
 fn lacks_verdict(command: &str, text: &str) -> bool {
-    command.contains("xcodebuild ") && command.contains('|') && !text.contains(" SUCCEEDED **")
+    let asks = ["-list", "-show", "-version", "-help"].iter().any(|it| command.contains(it));
+    command.contains("xcodebuild ")
+        && command.contains('|')
+        && !command.contains("pipefail")
+        && !asks
+        && !ending(text, 600).to_lowercase().contains("succeeded")
 }
 
 /// Whether a filter decides the exit code of a pipe: `make | grep error` succeeds if there are errors. `head`

@@ -133,7 +133,7 @@ impl Plan {
                 })
                 .collect();
             // A long list in what the user attached belongs to a document; questions are what to check, not what to do.
-            let asked = boxes.iter().filter(|it| it.1.trim_end().ends_with('?')).count();
+            let asked = boxes.iter().filter(|it| it.1.trim_end().ends_with(['?', '？'])).count();
             let document = message.role == Role::User && (boxes.len() > 10 || plain.len() > 4_000);
             if document || asked * 2 > boxes.len() {
                 continue;

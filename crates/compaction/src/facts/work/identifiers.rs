@@ -297,7 +297,12 @@ fn is_part_of_other(kind: Name, before: &str, name: &str) -> bool {
         }
         // `test 6.6.1`, `alex/v0.3.0-review`, and the time of a screenshot: `at 10.36.37`.
         Name::Version => {
-            let of_test = ["test", "tests"].contains(&last.to_lowercase().as_str()) && before.ends_with(' ');
+            // "Please test 6.6.1" asks to test a version.
+            let noun = |it: &str| {
+                !it.is_empty() && !["please", "to", "and", "then"].iter().any(|verb| it.ends_with(verb))
+            };
+            let of_test = before.strip_suffix("test ").is_some_and(|it| noun(&it.trim_end().to_lowercase()))
+                && name.bytes().all(|it| it.is_ascii_digit() || it == b'.');
             of_test
                 || before.ends_with('/')
                     && name.contains('-')

@@ -46,8 +46,8 @@ const COMPILES: [&str; 5] = ["build", "check", "vet", "compile", "test"];
 static LOCATED: AsciiFirstRegex =
     AsciiFirstRegex::new(r"^([^\s:(]+\.[A-Za-z]\w{0,4})[(:]\d+(?:[,:]\d+)?\)?:? (?:- )?(\S.*)$");
 static ERROR_CODE: AsciiFirstRegex = AsciiFirstRegex::new(r"\b[A-Z]{1,5}\d{3,5}\b");
-/// Prefixes, in lower case, of a tool's message that the edit did not fit the file, or the arguments the tool.
-const MISFITS: [&str; 18] = [
+/// Prefixes, in lower case, of an editing tool's message that the edit did not fit the file.
+const MISFITS: [&str; 15] = [
     "string to replace not found",
     "could not find oldstring",
     "could not find old_string",
@@ -60,13 +60,9 @@ const MISFITS: [&str; 18] = [
     "apply_patch verification failed",
     "failed to find expected lines",
     "failed to find context",
-    // Claude Code
-    "inputvalidationerror",
     // pi
     "could not find the exact text",
     "could not find edits[",
-    "no changes made to",
-    "validation failed for tool",
     // Gemini CLI
     "failed to edit, ",
 ];
@@ -448,19 +444,16 @@ impl Work<'_> {
         }
     }
 
-    /// A file was edited: resolves earlier edits of it that did not fit, and those just before that named no file or a
-    /// missing one of the same name.
+    /// A file was edited: resolves earlier edits of it that did not fit, and edits just before that named no file.
     pub(super) fn resolve_misfits(&mut self, number: usize, path: &str) {
+        /// Tools that edit a file.
+        const EDITS: [&str; 5] = ["Edit", "MultiEdit", "Write", "edit", "write"];
         for error in self.recent_errors() {
             let near = number.saturating_sub(error.message) <= NEAR;
             let Some((text, Some(of), resolved)) = unresolved(error) else { continue };
             let fits = match of.split_once(' ') {
-                Some((_, it)) if it == path => is_misfit(text),
-                Some((tool, it)) if ["Edit", "edit"].contains(&tool) => {
-                    near && MISSING_FILE.is_match(text) && file_name(it) == file_name(path)
-                }
-                Some(_) => false,
-                None => near && is_misfit(text),
+                Some((_, edited)) => edited == path && (is_misfit(text) || is_malformed(text)),
+                None => near && EDITS.contains(&of) && is_malformed(text),
             };
             if fits {
                 *resolved = Some(number);
@@ -578,7 +571,12 @@ pub(super) fn changes_nothing(text: &str) -> bool {
     text.starts_with("No changes to make: ") || text.starts_with("No changes made to ")
 }
 
-/// Whether an error only says that an edit did not fit the file, or the arguments the tool.
+/// Whether an error says that a tool rejected its arguments (Claude Code, pi).
+fn is_malformed(text: &str) -> bool {
+    text.starts_with("InputValidationError") || text.starts_with("Validation failed for tool")
+}
+
+/// Whether an error only says that an edit did not fit the file.
 pub(super) fn is_misfit(text: &str) -> bool {
     let start: String = text.chars().take(60).collect::<String>().to_lowercase();
     let start = start.trim_start_matches("error: ");

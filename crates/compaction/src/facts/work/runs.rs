@@ -71,9 +71,10 @@ impl Work<'_> {
                 self.record_file_action(number, &read, output);
             }
             // `rm -rf dist && npm run build`: what was deleted is there again.
-            let remakes = parsed.iter().any(goes_on_after_delete);
+            let after: Vec<Vec<&str>> = parsed.iter().flat_map(after_delete).collect();
             let remade = |it: &Action| {
-                remakes && it.meaning == Meaning::Delete && it.path.as_deref().is_some_and(is_generated)
+                it.meaning == Meaning::Delete
+                    && it.path.as_deref().is_some_and(|path| is_made_again(path, &after))
             };
             actions
                 .iter()
@@ -455,43 +456,56 @@ fn is_silent_test(parsed: &ParsedCommand, command: &str, output: &Output) -> boo
     seen && is_empty_output(output) && !command.contains('>') && parsed.operations().iter().any(runs)
 }
 
-/// Whether a path is a directory or lock file that builds and package managers make.
-fn is_generated(path: &str) -> bool {
-    const NAMES: [&str; 22] = [
+/// Whether a deleted path is one that programs which ran after the deletion make again: directories of builds and tools,
+/// and the lock file of a package manager that installs.
+fn is_made_again(path: &str, after: &[Vec<&str>]) -> bool {
+    const DIRECTORIES: [&str; 12] = [
         ".cache",
         ".godot",
         ".next",
         ".turbo",
         ".venv",
-        "Cargo.lock",
-        "Gemfile.lock",
         "__pycache__",
         "build",
-        "bun.lock",
-        "bun.lockb",
-        "composer.lock",
         "coverage",
         "dist",
         "node_modules",
         "out",
-        "package-lock.json",
-        "pnpm-lock.yaml",
-        "poetry.lock",
         "target",
-        "uv.lock",
-        "yarn.lock",
     ];
-    NAMES.contains(&file_name(path))
+    const LOCKS: [(&str, &str); 10] = [
+        ("Cargo.lock", "cargo"),
+        ("Gemfile.lock", "bundle"),
+        ("bun.lock", "bun"),
+        ("bun.lockb", "bun"),
+        ("composer.lock", "composer"),
+        ("package-lock.json", "npm"),
+        ("pnpm-lock.yaml", "pnpm"),
+        ("poetry.lock", "poetry"),
+        ("uv.lock", "uv"),
+        ("yarn.lock", "yarn"),
+    ];
+    const INSTALLS: [&str; 9] = ["add", "build", "i", "install", "lock", "sync", "test", "up", "update"];
+    const WRITES_ELSEWHERE: [&str; 7] = ["git", "kill", "mkdir", "mv", "pkill", "sleep", "touch"];
+    let name = file_name(path);
+    if let Some((_, manager)) = LOCKS.iter().find(|it| it.0 == name) {
+        let installs = |it: &Vec<&str>| {
+            file_name(it[0]) == *manager && it.get(1).is_none_or(|verb| INSTALLS.contains(verb))
+        };
+        return after.iter().any(installs);
+    }
+    let writes = |it: &Vec<&str>| {
+        !program_is_read_only(it) && !WRITES_ELSEWHERE.contains(&file_name(it[0]).to_lowercase().as_str())
+    };
+    DIRECTORIES.contains(&name) && after.iter().any(writes)
 }
 
-/// Whether a program that may write files runs after the last deletion of a command.
-fn goes_on_after_delete(command: &ParsedCommand) -> bool {
-    const WRITES_ELSEWHERE: [&str; 7] = ["git", "kill", "mkdir", "mv", "pkill", "sleep", "touch"];
-    let programs: Vec<Vec<&str>> = command.programs().collect();
-    let head = |words: &[&str]| words.first().map_or("", |it| file_name(it)).to_lowercase();
-    let last = programs.iter().rposition(|it| ["rm", "remove-item"].contains(&head(it).as_str()));
-    let after = last.map_or(&[][..], |at| &programs[at + 1..]);
-    after.iter().any(|it| !program_is_read_only(it) && !WRITES_ELSEWHERE.contains(&head(it).as_str()))
+/// The programs that run after the last deletion of a command.
+fn after_delete(command: &ParsedCommand) -> Vec<Vec<&str>> {
+    let mut programs: Vec<Vec<&str>> = command.programs().collect();
+    let deletes = |it: &Vec<&str>| ["rm", "remove-item"].contains(&file_name(it[0]).to_lowercase().as_str());
+    let last = programs.iter().rposition(deletes);
+    last.map_or(Vec::new(), |at| programs.split_off(at + 1))
 }
 
 /// The purpose of a call, where the agent states it (Claude Code, OpenCode).

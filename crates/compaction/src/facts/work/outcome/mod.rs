@@ -83,7 +83,7 @@ static DENIED: AsciiFirstRegex =
     AsciiFirstRegex::new(r"^[^\n]*(?:: |\()(?:Operation not permitted|[Pp]ermission denied)\)?$");
 /// What OpenCode appends to the output of a command that the user stopped, and what Codex puts in its place.
 static ABORTED: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?m)^<(?:shell|bash)_metadata>\nUser aborted the command$|\Aaborted by user after \d[\d.]*s\s*\z",
+    r"(?m)^<(?:shell|bash)_metadata>\nUser aborted the command$|\A(?:Wall time: [\d.]+ seconds\n)?aborted by user(?: after \d[\d.]*s)?\s*\z",
 );
 
 /// What OpenCode and Gemini CLI add to the output of a command that their timeout stopped.
@@ -166,7 +166,8 @@ pub(in crate::facts) fn read(output: &Output, command: &str, unmarked_means_succ
         failure_line: failed_verdict(tail).or_else(|| failed_verdict(head)).filter(|_| !prints_contents),
     };
     let result = evidence.result(output.text.as_str().len());
-    let ok = evidence.succeeded(result.is_some()).filter(|it| !*it || !ends_unanswered(tail));
+    let ok =
+        evidence.succeeded(result.is_some()).filter(|it| !*it || prints_contents || !ends_unanswered(tail));
     // Of a server, that is how it should end.
     let timed_out = TIMED_OUT.is_match(tail);
     let (ok, result) = match timed_out {
@@ -192,13 +193,22 @@ pub(super) fn tells_nothing(command: &ParsedCommand, output: &str) -> bool {
         let text = output.trim();
         !command.is_setup() && command.searches_output() && (text.is_empty() || says_nothing(text))
     };
-    let xcode = || {
-        let builds = |it: Vec<&str>| {
-            it[0] == "xcodebuild" && it.iter().any(|it| ["build", "test", "archive"].contains(it))
-        };
-        command.is_compound() && command.programs().any(|it| builds(it) && !output.contains(" SUCCEEDED **"))
-    };
-    command.cuts_off_the_end(output) && !ends_with_success(output) || found_nothing() || xcode()
+    command.cuts_off_the_end(output) && !ends_with_success(output)
+        || found_nothing()
+        || lacks_verdict(command, output)
+}
+
+/// Whether a pipe hides the exit code of Xcode, and its last words do not say that it succeeded.
+fn lacks_verdict(command: &ParsedCommand, output: &str) -> bool {
+    /// Lines at the end among which the verdict stands.
+    const LAST: usize = 12;
+    let asks = |it: &&str| ["-show", "-list", "-version", "-help"].iter().any(|flag| it.starts_with(flag));
+    let builds = |it: Vec<&str>| it[0] == "xcodebuild" && !it.iter().any(asks);
+    let reports = |it: Vec<&str>| it[0] == "set" && it.contains(&"pipefail");
+    command.is_compound()
+        && command.programs().any(builds)
+        && !command.programs().any(reports)
+        && !output.lines().rev().take(LAST).any(|it| it.to_lowercase().contains("succeeded"))
 }
 
 /// Whether the last line says that all went well: `✓ built in 2.3s`.

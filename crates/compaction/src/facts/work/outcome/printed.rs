@@ -36,7 +36,8 @@ static VERDICT: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 static AUTHENTICATED: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?m)^Hi \S+ You've successfully authenticated");
 /// A yes-or-no question that a program drew, and whose answer it did not draw (create-next-app).
-static DRAWN_QUESTION: AsciiFirstRegex = AsciiFirstRegex::new(r"(?:^|\W)\? .*\? » (?:No / Yes|Yes / No)\s*$");
+static DRAWN_QUESTION: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?:^|\W)\? .*\? [»›] (?:No / Yes|Yes / No)\s*$");
 /// A yes-or-no question of a waiting program (npm, apt), with its default answer (pnpm) or buttons (Astro).
 static QUESTION: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?:\? *(?:\([Yy]/[Nn]\)|\[[Yy]/[Nn]\])(?: *› *(?:true|false))?|[●○] Yes / [●○] No)\s*$",
