@@ -208,6 +208,9 @@ fn what_the_same_command_makes_again_is_not_deleted() {
     ] {
         assert_eq!(operations(&[(command, "")]), told, "{command}");
     }
+    let again = [("rm package-lock.json", ""), ("rm -f package-lock.json && npm install", "")];
+    assert_eq!(operations(&again[..1]), ["Deleted package-lock.json"]);
+    assert_eq!(operations(&again), [""; 0]);
 }
 
 #[test]

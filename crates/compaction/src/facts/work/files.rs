@@ -181,6 +181,15 @@ impl Work<'_> {
         }
     }
 
+    /// What an action deletes was made again: an earlier deletion of it no longer holds.
+    pub(super) fn forget_deletion(&mut self, action: &Action) {
+        if let Some(name) = self.named_by(action)
+            && self.files.get(&name).is_some_and(|it| it.op == FileOp::Deleted)
+        {
+            self.files.remove(&name);
+        }
+    }
+
     pub(super) fn record_file_action(&mut self, number: usize, action: &Action, output: &Output) {
         let Some(name) = self.named_by(action) else { return };
         let Some(op) = self.operation(&name, action.meaning, output) else {

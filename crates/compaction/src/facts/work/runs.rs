@@ -80,6 +80,7 @@ impl Work<'_> {
                 .iter()
                 .filter(|it| it.meaning != Meaning::Run && !is_absent(it) && !remade(it))
                 .for_each(|it| self.record_file_action(number, it, output));
+            actions.iter().filter(|it| remade(it)).for_each(|it| self.forget_deletion(it));
             let dir = actions.first().and_then(|it| it.dir.as_deref());
             // In `ls ~/go 2>/dev/null` the path may be a guess, and a missing one shows no error.
             let places = parsed.iter().filter(|it| it.is_read_only()).flat_map(|it| it.searched_paths());
