@@ -152,9 +152,9 @@ fn all(client: &str, profile: &str) {
         ("WANT", SUMMARY),
     ];
     kit.flow(client, "compacts", &compacts, true, &mut failed);
-    // By the client's own profile, which writes other summaries than ours; Codex, which starts fastest, plays both.
-    let first = (client != "codex").then_some(profile);
-    kit.more(client, "undo", &EPITOME, first, &mut failed);
+    // Codex undoes a compaction by our profile, and resumes one by its own below; the others undo one by their own.
+    let by = (client != "codex").then_some(profile);
+    kit.more(client, "undo", &EPITOME, by, &mut failed);
     if client != "opencode" || plays_all(client, "install") {
         // OpenCode takes longest, and its `seat` below installs, too.
         kit.more(client, "install", &EPITOME, None, &mut failed);
@@ -177,8 +177,8 @@ fn all(client: &str, profile: &str) {
     if whole() {
         // What `undo` does first.
         kit.flow(client, "resume", &[("COMPACTOR", &compact("")), ("WANT", SUMMARY)], false, &mut failed);
-        let other = (client == "codex").then_some(profile);
-        kit.more(client, "undo", &EPITOME, other, &mut failed);
+        let by_other = (client == "codex").then_some(profile);
+        kit.more(client, "undo", &EPITOME, by_other, &mut failed);
         for flow in ["nested", "limit"] {
             kit.more(client, flow, &EPITOME, Some(profile), &mut failed);
         }

@@ -277,7 +277,7 @@ fn two_that_store_delete_and_move_are_killed_at_any_moment() {
                     }
                     acknowledged.insert(line.trim_end().trim_start_matches("stored ").to_owned());
                 }
-                // Up to a tenth of a second, in which a step ends.
+                // About a tenth of a second at most: longer than a step.
                 (0..spin * 3).for_each(|it| {
                     std::hint::black_box(it);
                 });

@@ -224,15 +224,16 @@ impl<'a> Lookup<'a> {
                 needle.iter().filter(|it| answer.contains(it)).count() * 5 >= needle.len() * 4
             })
         };
-        let given = superseded
-            .iter()
-            .flat_map(|it| find(it).into_iter().filter(|line| gives(line, it)).collect::<Vec<_>>());
-        let wrong = given.filter(|line| {
+        let is_wrong = |line: &Line, choice: &str| {
             let lower = line.text.to_lowercase();
-            let right = found.iter().any(|it| std::ptr::eq(*it, *line));
-            line.fresh && !right && !cues::PAST.iter().any(|it| lower.contains(it))
-        });
-        Finding { kept: !found.is_empty(), against: wrong.map(|line| (line, None)).collect() }
+            let right = found.iter().any(|it| std::ptr::eq(*it, line));
+            line.fresh && !right && gives(line, choice) && !cues::PAST.iter().any(|it| lower.contains(it))
+        };
+        let mut against = Vec::new();
+        for choice in superseded {
+            against.extend(find(choice).into_iter().filter(|it| is_wrong(it, choice)).map(|it| (it, None)));
+        }
+        Finding { kept: !found.is_empty(), against }
     }
 
     fn file(&self, path: &str, op: FileOp, done: &[FileOp]) -> Finding<'_> {

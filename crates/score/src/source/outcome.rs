@@ -28,10 +28,9 @@ pub(crate) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Ou
     if output.cleared || stopped(clip(text, 200)) || timed_out {
         return None;
     }
-    // Codex: the user stopped it.
-    let stopped =
-        text.strip_prefix("Wall time: ").and_then(|it| Some(it.split_once('\n')?.1)).unwrap_or(text);
-    if stopped.starts_with("aborted by user") {
+    // Codex: the user stopped it. Some versions put a line with the time before that.
+    let timed = text.strip_prefix("Wall time: ").and_then(|it| it.split_once('\n'));
+    if timed.map_or(text, |it| it.1).starts_with("aborted by user") {
         return None;
     }
     // A hook of Codex refused it.

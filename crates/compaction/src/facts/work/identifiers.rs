@@ -298,10 +298,15 @@ fn is_part_of_other(kind: Name, before: &str, name: &str) -> bool {
         // `test 6.6.1`, `alex/v0.3.0-review`, and the time of a screenshot: `at 10.36.37`.
         Name::Version => {
             // "Please test 6.6.1" asks to test a version.
-            let noun = |it: &str| {
-                !it.is_empty() && !["please", "to", "and", "then"].iter().any(|verb| it.ends_with(verb))
+            const BEFORE_VERB: [&str; 5] = ["", "and", "please", "then", "to"];
+            let is_noun = |before: &str| {
+                let lower = before.trim_end().to_lowercase();
+                lower
+                    .rsplit(|it: char| !it.is_alphanumeric())
+                    .next()
+                    .is_some_and(|it| !BEFORE_VERB.contains(&it))
             };
-            let of_test = before.strip_suffix("test ").is_some_and(|it| noun(&it.trim_end().to_lowercase()))
+            let of_test = before.strip_suffix("test ").is_some_and(is_noun)
                 && name.bytes().all(|it| it.is_ascii_digit() || it == b'.');
             of_test
                 || before.ends_with('/')

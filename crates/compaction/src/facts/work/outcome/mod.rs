@@ -136,6 +136,7 @@ pub(in crate::facts) fn read(output: &Output, command: &str, unmarked_means_succ
     let hidden = compares || printed.is_none() && parsed.masks_exit_code();
     let number = head.trim();
     let is_number = !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit());
+    let unanswered = !prints_contents && ends_unanswered(tail);
     let evidence = Evidence {
         command,
         parsed: &parsed,
@@ -158,16 +159,15 @@ pub(in crate::facts) fn read(output: &Output, command: &str, unmarked_means_succ
         wrong_flag: wrong_flag(command, head).or_else(|| wrong_flag(command, tail)),
         conflict: conflict(command, head).or_else(|| conflict(command, tail)),
         tells_nothing: tells_nothing(&parsed, output.text.as_str()),
-        asks: !prints_contents
-            && (ends_unanswered(tail)
-                || parsed.ends_in_viewer()
-                    && !ANSWERS.iter().any(|it| command.contains(it))
-                    && ends_in_question(tail)),
+        asks: unanswered
+            || parsed.ends_in_viewer()
+                && !prints_contents
+                && !ANSWERS.iter().any(|it| command.contains(it))
+                && ends_in_question(tail),
         failure_line: failed_verdict(tail).or_else(|| failed_verdict(head)).filter(|_| !prints_contents),
     };
     let result = evidence.result(output.text.as_str().len());
-    let ok =
-        evidence.succeeded(result.is_some()).filter(|it| !*it || prints_contents || !ends_unanswered(tail));
+    let ok = evidence.succeeded(result.is_some()).filter(|it| !(*it && unanswered));
     // Of a server, that is how it should end.
     let timed_out = TIMED_OUT.is_match(tail);
     let (ok, result) = match timed_out {
@@ -278,7 +278,6 @@ struct Evidence<'a> {
     missing_as_meant: bool,
     error: Option<(String, ErrorLine)>,
     counts: Option<Counts>,
-    /// The commits made.
     commits_made: Option<String>,
     /// The issue created, or the number that a counting command printed.
     created_or_count: Option<String>,

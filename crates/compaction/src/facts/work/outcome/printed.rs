@@ -55,7 +55,7 @@ pub(super) fn ends_as_failed(text: &str) -> bool {
     LAST_WORDS.is_match(text)
 }
 
-/// Whether the text ends with a question that was never answered, also where answers were given in advance.
+/// Whether the text ends with a question that got no answer, not even from piped input.
 pub(super) fn ends_unanswered(text: &str) -> bool {
     DRAWN_QUESTION.is_match(text)
 }
