@@ -128,6 +128,7 @@ pub(super) const LEADS: &[&str] = &[
 
 /// Phrases with a cue that describe or guess instead of demanding (`this should work now`).
 pub(super) const NOT_A_RULE: &[&str] = &[
+    "resume directly", "ce qu'il faut", "toujours rien", "toujours pas", "je dois", "we don't just", "we dont just",
     "should work", "should mean", "should be fine", "should be good", "should be ok", "should be able",
     "should be enough", "should probably", "should we", "should i", "must have been", "must be because",
     "must be something", "should have been", "should have", "we need to be", "you need to be", "should look",
@@ -168,11 +169,12 @@ pub(super) const ASKING_ANYWHERE: &[&str] = &[
 /// The heading, up to the model's name, under which the editors' extension of Codex 0.39 puts what was typed.
 pub(super) const TYPED_AFTER: &str = "## My request for ";
 
-/// What surrounds the arguments of a command of Spec Kit, whose template Codex sends as the prompt: with the line
-/// breaks of Unix and of Windows.
-pub(super) const SPEC_KIT_ARGUMENTS: [[&str; 2]; 2] = [
+/// What surrounds the arguments of a command whose template the client sends as the prompt: of Spec Kit, with the line
+/// breaks of Unix and of Windows, and of OpenCode's `/init`.
+pub(super) const TEMPLATE_ARGUMENTS: [[&str; 2]; 3] = [
     ["## User Input\n\n```text\n", "```\n\nYou **MUST** consider the user input before proceeding"],
     ["## User Input\r\n\r\n```text\r\n", "```\r\n\r\nYou **MUST** consider the user input before proceeding"],
+    ["\nUser-provided focus or constraints (honor these):\n", "\n## How to investigate\n"],
 ];
 
 /// From here to the end of the text, the client speaks.

@@ -11,7 +11,7 @@ pub(crate) fn typed(text: &str) -> &str {
     let text =
         argument.filter(|it| it.contains(' ') && !it.replace("\\\"", "").contains('"')).unwrap_or(text);
     let between = |[start, end]: [&str; 2]| text.split_once(start)?.1.split_once(end);
-    if let Some((arguments, _)) = cues::SPEC_KIT_ARGUMENTS.into_iter().find_map(between) {
+    if let Some((arguments, _)) = cues::TEMPLATE_ARGUMENTS.into_iter().find_map(between) {
         return arguments;
     }
     text.split_once(cues::TYPED_AFTER).and_then(|it| it.1.split_once(':')).map_or(text, |it| it.1)
@@ -61,11 +61,29 @@ fn before_article(text: &str) -> &str {
     if article { text.split("\n\n").next().unwrap_or_default() } else { text }
 }
 
+/// The text before the pasted reply of a chatbot, which its web page's heading or the citations of Gemini's app show.
+fn before_chatbot(text: &str) -> &str {
+    const NAMES: [&str; 5] = ["ChatGPT", "Gemini", "Claude", "Copilot", "Grok"];
+    const SAID: [&str; 6] = [" said", " a dit", " dijo", " disse", " hat gesagt", " ha detto"];
+    let heads = |line: &str| {
+        let line = line.trim_end_matches([':', ' ', '\r', '\n']);
+        NAMES.iter().any(|name| line.strip_prefix(name).is_some_and(|it| SAID.contains(&it)))
+    };
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        if heads(line) {
+            return &text[..at];
+        }
+        at += line.len();
+    }
+    if ["[cite: ", "[cite_start]"].iter().any(|it| text.contains(it)) { "" } else { text }
+}
+
 /// What a person says in their own words: without code, quotations, pasted logs, and what clients wrap in tags.
 pub(crate) fn own_words(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let text = outside_transcripts(std::iter::once(typed(text))).join("\n");
-    let text = before_article(&text);
+    let text = before_chatbot(before_article(&text));
     let mut fenced = false;
     let mut tag: Option<&str> = None;
     let mut in_log = false;

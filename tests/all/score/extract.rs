@@ -127,6 +127,7 @@ fn what_was_asked_stopped_or_cut_off_has_no_outcome() {
         ("npx create-lid .", "? Oil it? » No / Yes"),
         ("npx create-lid .", "aborted by user after 31.2s"),
         ("xcodebuild build | tail -2", "Available destinations:"),
+        ("docker compose up -d; ls", "Error response from daemon: Bind for 0.0.0.0:80 failed⏎a"),
     ] {
         assert_eq!(told(command, output), "", "{command}: {output}");
     }
@@ -138,7 +139,18 @@ fn what_was_asked_stopped_or_cut_off_has_no_outcome() {
 fn a_checklist_of_questions_is_no_plan() {
     let plan = |list: &str| found(Class::OpenItem, &format!("model: {list}"));
     assert_eq!(plan("- [ ] Is the lid oiled?⏎- [ ] Is the lid painted?"), "");
+    assert_eq!(plan("- [ ] Task 1 - [brief description]⏎- [ ] Nothing leaks"), "");
     assert!(plan("- [ ] Oil the lid⏎- [ ] Paint the lid").contains("Paint the lid"));
+}
+
+#[test]
+fn what_others_wrote_in_a_prompt_sets_no_rules() {
+    let rules = |text: &str| found(Class::UserRule, &format!("user: {text}"));
+    assert!(rules("Never oil the lid.").contains("oil the lid"));
+    assert_eq!(rules("The cause⏎You must never oil the lid [cite: 2026-02-15]."), "");
+    let pasted = rules("Never oil the lid.⏎⏎Gemini a dit⏎You must always paint the hinge.");
+    assert!(pasted.contains("oil the lid") && !pasted.contains("hinge"), "{pasted}");
+    assert_eq!(rules("User has manually exited Plan Mode. You must always ask."), "");
 }
 
 #[test]

@@ -46,6 +46,10 @@ static ASSIGNED: AsciiFirstRegex =
     AsciiFirstRegex::new(r"^\W*(?:[A-Z]+-\d+ \((?:Task )?#(\d+)\)|Task #(\d+)(?: \([^()]*\))?):? \S");
 static CHECKBOX: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?m)^\s*(?:[-*+]|\d+[.)])\s+\[([ xX~>-])\]\s+(\S.*)$");
+/// What is to be filled in: `[brief description]`, `[status, blockers]`.
+static PLACEHOLDER: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)(?:^|\s)\[(?:(?:brief|short|task|your|one-line|insert|add) [a-z ]{2,40}|(?:name|description|title|date|status|owner|details)(?:, [a-z ]{2,30})*)\](?:[^(\[]|$)",
+);
 
 /// Reads the last state of the plan. Returns the status changes of tasks that were created before the history begins.
 pub(super) fn read(history: &History, facts: &mut Vec<Fact>) -> Vec<TaskUpdate> {
@@ -285,7 +289,8 @@ fn checklist(text: &str, number: usize) -> Vec<Step> {
     }
     // What to check about each change is no plan: `- [ ] Is the error logged?`
     let questions = out.iter().filter(|it| it.text.ends_with(['?', '？'])).count();
-    if questions * 2 > out.len() {
+    // Nor is a form to fill in: `- [ ] Task 1 - [brief description]`.
+    if questions * 2 > out.len() || out.iter().any(|it| PLACEHOLDER.is_match(&it.text)) {
         out.clear();
     }
     out
@@ -294,7 +299,7 @@ fn checklist(text: &str, number: usize) -> Vec<Step> {
 static QUOTED_ANSWER: AsciiFirstRegex = AsciiFirstRegex::new(r#""([^"]+)"\s*=\s*"([^"]*)""#);
 /// What clients return as the answer when nobody answered.
 static UNANSWERED: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)^\W*(?:no (?:response|answer|reply)\b|timed? ?out\b|(?:the )?(?:user|questions?) (?:(?:was|were|has|have) )?(?:dismissed|cancell?ed|skipped|declined|(?:does|did)(?:n['’]t| not) (?:want to )?(?:answer|respond)))",
+    r"(?i)^\W*(?:no (?:response|answer|reply)\b|timed? ?out\b|request_user_input is unavailable\b|(?:the )?(?:user|questions?) (?:(?:was|were|has|have) )?(?:dismissed|cancell?ed|skipped|declined|(?:does|did)(?:n['’]t| not) (?:want to )?(?:answer|respond)))",
 );
 
 /// The user's answer to a question that a tool asked.
@@ -439,9 +444,13 @@ fn answers_by_id(input: &Value, given: &serde_json::Map<String, Value>) -> Vec<(
         let found = by_id.or_else(|| questions.get(id.parse::<usize>().ok()?)).or(only)?;
         found.get("question")?.as_str().map(flat)
     };
+    // Codex marks what the user added to an option.
+    let unmarked = |it: &str| it.strip_prefix("user_note: ").unwrap_or(it).to_owned();
     let said = |it: &Value| match it.get("answers").unwrap_or(it) {
-        Value::String(it) => it.clone(),
-        Value::Array(many) => many.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
+        Value::String(it) => unmarked(it),
+        Value::Array(many) => {
+            many.iter().filter_map(Value::as_str).map(unmarked).collect::<Vec<_>>().join(", ")
+        }
         _ => String::new(),
     };
     given.iter().map(|(id, it)| (asked(id), said(it))).collect()

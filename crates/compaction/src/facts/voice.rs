@@ -87,13 +87,15 @@ impl Deref for Quote {
 }
 
 /// Prefixes of texts that clients and hooks insert in a user message.
-const INJECTED_STARTS: [&str; 6] = [
+const INJECTED_STARTS: [&str; 7] = [
     "EXECUTION RESULT of [",
     "[Request interrupted",
     "Operation stopped by hook",
     "Caveat:",
     "This session is being continued",
     "System: ",
+    // Gemini CLI
+    "User has manually exited Plan Mode.",
 ];
 
 /// Prefix of the text with which Codex asks a reviewing model for approval. A transcript follows, in which

@@ -66,6 +66,7 @@ pub(super) fn wraps(shell: &str, flag: &str) -> bool {
     (["bash", "sh", "zsh", "dash"].contains(&shell) && flag.starts_with('-') && flag.ends_with('c'))
         || (shell.starts_with("powershell") || shell.starts_with("pwsh"))
             && flag.eq_ignore_ascii_case("-command")
+        || shell == "nix-shell" && flag == "--run"
 }
 
 /// Words as one command line, quoted where needed.

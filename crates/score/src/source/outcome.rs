@@ -85,6 +85,11 @@ pub(crate) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Ou
     {
         return None;
     }
+    // One of several programs was refused by Docker.
+    let lists = command.contains([';', '|', '\n']);
+    if lists && !shows && own.lines().any(|it| it.starts_with("Error response from daemon: ")) && !piped {
+        return None;
+    }
     // Of commands on separate lines, only the last one's exit code is known.
     let unclear = command.trim().contains('\n')
         && !command.contains("<<")
@@ -198,6 +203,7 @@ fn dies(line: &str) -> bool {
     line.starts_with("fatal: ")
         || line.starts_with("error: ")
         || line.starts_with("failed to run git: ")
+        || line.starts_with("npm error ")
         || line.starts_with("OCI runtime exec failed")
         || line.ends_with("(Operation not permitted)")
         || line.starts_with('[') && line.trim_end().ends_with("] ERROR task failed")

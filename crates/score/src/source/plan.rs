@@ -135,7 +135,8 @@ impl Plan {
             // A long list in what the user attached belongs to a document; questions are what to check, not what to do.
             let asked = boxes.iter().filter(|it| it.1.trim_end().ends_with(['?', '？'])).count();
             let document = message.role == Role::User && (boxes.len() > 10 || plain.len() > 4_000);
-            if document || asked * 2 > boxes.len() {
+            let form = boxes.iter().any(|it| has_placeholder(it.1));
+            if document || form || asked * 2 > boxes.len() {
                 continue;
             }
             if boxes.len() >= 2 {
@@ -165,4 +166,13 @@ impl Plan {
 fn is_open(item: &Value) -> bool {
     let status = item.get("status").and_then(Value::as_str).unwrap_or("pending");
     !["completed", "done", "cancelled", "canceled", "deleted", "complete"].contains(&status)
+}
+
+/// Whether an item is to be filled in: `Task 1 - [brief description]`.
+fn has_placeholder(item: &str) -> bool {
+    const NAMES: [&str; 6] = ["name", "description", "title", "date", "status", "details"];
+    item.split('[').skip(1).filter_map(|it| it.split_once(']')).any(|(name, behind)| {
+        let named = |it: &str| NAMES.contains(&it);
+        !behind.starts_with('(') && name.split([' ', ',']).any(named) && !name.contains(char::is_uppercase)
+    })
 }

@@ -49,6 +49,7 @@ fn is_noise(text: &str) -> bool {
         "<local-command",
         "<bash-",
         "<user-prompt-submit-hook",
+        "User has manually exited Plan Mode.",
     ]
     .iter()
     .any(|it| text.starts_with(it))

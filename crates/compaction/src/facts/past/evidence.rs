@@ -26,7 +26,7 @@ enum Activity {
 }
 
 /// Words of a step that ask for an activity: lower case, whole words where they are ASCII.
-const STEP_WORDS: [(&str, Activity); 30] = [
+const STEP_WORDS: [(&str, Activity); 36] = [
     ("commit", Activity::Commit),
     ("push", Activity::Push),
     ("pr", Activity::OpenPullRequest),
@@ -38,8 +38,14 @@ const STEP_WORDS: [(&str, Activity); 30] = [
     ("verification", Activity::Test),
     ("verify", Activity::Test),
     ("suite", Activity::Test),
+    ("pytest", Activity::Test),
+    ("vitest", Activity::Test),
+    ("jest", Activity::Test),
     ("lint", Activity::Check),
     ("linter", Activity::Check),
+    ("pylint", Activity::Check),
+    ("eslint", Activity::Check),
+    ("mypy", Activity::Check),
     ("fmt", Activity::Check),
     ("format", Activity::Check),
     ("formatter", Activity::Check),
@@ -63,7 +69,7 @@ const STEP_WORDS: [(&str, Activity); 30] = [
 const VERIFIES: [&str; 2] = ["verify", "verification"];
 
 /// Words of a command that performs an activity.
-const COMMAND_WORDS: [(&str, Activity); 26] = [
+const COMMAND_WORDS: [(&str, Activity); 27] = [
     ("test", Activity::Test),
     ("tests", Activity::Test),
     ("pytest", Activity::Test),
@@ -81,6 +87,7 @@ const COMMAND_WORDS: [(&str, Activity); 26] = [
     ("vet", Activity::Check),
     ("gofmt", Activity::Check),
     ("eslint", Activity::Check),
+    ("pylint", Activity::Check),
     ("biome", Activity::Check),
     ("ruff", Activity::Check),
     ("mypy", Activity::Check),
@@ -99,7 +106,7 @@ static STARTS_WITH_ACTIVITY: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 ));
 /// Opening of a step that asks for changes.
 static STARTS_WITH_CHANGE: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)^\W*(?:investigate(?: why| and fix)?|fix|implement|complete|finish editing|edit|update|refactor|apply|continue|enhance|extend|save)\b",
+    r"(?i)^\W*(?:investigate(?: why| and fix)?|fix(?:ing)?|implement|complete|finish editing|edit|update|refactor|apply|continue|enhance|extend|save)\b",
 );
 /// Opening of a step that is done when the files it names exist, or are gone.
 static STARTS_WITH_CREATE: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)^\W*(?:create|write|add|generate)\b");
@@ -166,7 +173,7 @@ impl<'a> Evidence<'a> {
             let asked = requested_activities(step);
             return !asked.is_empty() && asked.iter().all(done);
         }
-        if STARTS_WITH_CHANGE.is_match(step) && step.contains("failing") {
+        if STARTS_WITH_CHANGE.is_match(step) && names_failures(step) {
             return requested_activities(step).contains(&Activity::Test) && done(&Activity::Test);
         }
         if STARTS_WITH_CHANGE.is_match(step) {
@@ -187,7 +194,7 @@ impl<'a> Evidence<'a> {
     /// passed, or all that the step lists was created: "Write suites (parser, lexer)".
     pub(in crate::facts) fn shows_worked_on(&self, step: &str, message: usize) -> bool {
         let creates = STARTS_WITH_CREATE.is_match(step);
-        if !creates && (!STARTS_WITH_CHANGE.is_match(step) || step.contains("failing")) {
+        if !creates && (!STARTS_WITH_CHANGE.is_match(step) || names_failures(step)) {
             return false;
         }
         let changed = self.last_change(step, message);
@@ -237,6 +244,11 @@ impl<'a> Evidence<'a> {
                     .any(|it| is(it.1, it.2))
             })
     }
+}
+
+/// Whether a step is about tests that fail.
+fn names_failures(step: &str) -> bool {
+    step.contains("failing") || step.contains("test failure")
 }
 
 /// Whether a step asks only for something to be run, and changes nothing itself.

@@ -20,6 +20,8 @@ use history::{History, Message};
 const CHANGED_SINCE: &str = "changed since, and checks passed: ";
 /// Prefix of an earlier summary's finding if all its files, or the one it begins with, were changed since.
 const FILE_CHANGED: &str = "changed since: ";
+/// Prefix of an earlier summary's finding about what git had not committed, if a commit followed.
+const COMMITTED_SINCE: &str = "committed since: ";
 /// Prefix of a finding that the user ordered the model to act on, if the model reported that it did.
 const WORKED_ON: &str = "worked on since: ";
 
@@ -36,6 +38,11 @@ static CHECK_FOUND: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 /// Proposes a fix: outdated once a check passed and the work was committed.
 static PROPOSES_FIX: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?i)\bthe (?:right |correct |proper |simplest )?fix is to\b");
+
+/// What git had not committed yet.
+static UNCOMMITTED: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)^\W*(?:git )?status\b.{0,20}\b(?:staged|dirty|modified|untracked)\b|\b(?:uncommitted|not (?:yet )?committed|(?:no commits?|nothing committed) yet|(?:un)?staged(?: (?:changes|files|deletions?|but)|:))",
+);
 
 static LEFT_FOR_LATER: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)\b(?:leave|left|later|unrelated|pre-?existing|not (?:mended|fixed|addressed)|out of scope)\b",
@@ -112,8 +119,14 @@ fn changed_since(fact: &Fact, evidence: &Evidence) -> Option<&'static str> {
     }
     let older = fact.topic == Topic::Findings && fact.voice() == Voice::Summary;
     let of_file = || text.split_once(": ").is_some_and(|it| changed(it.0).is_some());
-    (older && !text.starts_with(FILE_CHANGED) && (of_file() || changed(text).is_some()))
-        .then_some(FILE_CHANGED)
+    if !older || text.starts_with(FILE_CHANGED) || text.starts_with(COMMITTED_SINCE) {
+        return None;
+    }
+    let committed = || evidence.last_commit() > Some(fact.message) && UNCOMMITTED.is_match(text);
+    if committed() {
+        return Some(COMMITTED_SINCE);
+    }
+    (of_file() || changed(text).is_some()).then_some(FILE_CHANGED)
 }
 
 /// Drops what a later check or commit outdates: expected failures, proposed fixes, failed checks.

@@ -131,8 +131,8 @@ pub fn answers(history: &History) -> Vec<AnsweredRequest> {
                 out.extend(
                     asked.extract_if(.., is_answered).map(|it| AnsweredRequest { reply: answer, ..it }),
                 );
-            } else if silent {
-                asked.iter_mut().for_each(|it| it.passed_over = true);
+            } else if silent && let Some(last) = asked.last_mut() {
+                last.passed_over = true;
             }
             asked.extend(request.then_some(AnsweredRequest {
                 request: number,

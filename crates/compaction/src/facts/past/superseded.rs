@@ -234,6 +234,12 @@ pub(in crate::facts) fn drop_refused_steps(facts: &mut Vec<Fact>) {
     });
 }
 
+/// A step that only waits for the user.
+static AWAITS_USER: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)^\W*(?:wait(?:ing)?(?: for)?|await(?:ing)?) (?:the |for )?(?:user|[\w-]+['’]s (?:feedback|reply|answer|response|approval|input|confirmation|go-ahead)|(?:feedback|approval|confirmation)\b)",
+    r"|^\W*(?:the )?user (?:has|had)(?:n['’]t| not) (?:yet )?(?:provided|given|replied|responded|answered|confirmed|approved)\b",
+));
+
 /// Drops steps that [`Evidence`] shows to be done. Marks as unconfirmed the steps of an earlier summary, and those of a
 /// plan that the model reported on before the user asked for something else, if nothing since confirms them.
 pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
@@ -245,10 +251,14 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
     // "All requested work appears complete" is not an open step.
     let nothing_left =
         |it: &Fact| it.voice() == Voice::Summary && CUES.finished.is_in(&Lowercased::of(&it.text));
+    let last_prompt = history.last_prompt();
     let done_steps: Vec<bool> = facts
         .iter()
         .map(|it| {
-            let overtaken = || it.voice() == Voice::Summary && evidence.shows_worked_on(&it.text, it.message);
+            let answered = || last_prompt > Some(it.message) && AWAITS_USER.is_match(&it.text);
+            let overtaken = || {
+                it.voice() == Voice::Summary && (evidence.shows_worked_on(&it.text, it.message) || answered())
+            };
             let done = || evidence.shows_done(&it.text, it.message) || overtaken();
             step(it) && (nothing_left(it) || done())
         })

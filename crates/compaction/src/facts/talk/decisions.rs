@@ -66,8 +66,9 @@ static QUESTION_WITHIN: AsciiFirstRegex = AsciiFirstRegex::new(
 );
 
 /// A Chinese question without a question mark.
-static CHINESE_QUESTION: AsciiFirstRegex =
-    AsciiFirstRegex::new(r"(?:什么|怎么样?|如何|多少|吗|呢|哪.{0,3})\W*$|^\W*(?:什么|为什么|怎么|如何|哪)");
+static CHINESE_QUESTION: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?:什么|怎么样?|如何|多少|吗|呢|哪.{0,3})\W*$|^\W*(?:什么|为什么|怎么|如何|哪)|为什么(?:要|会|不|没|还|是)",
+);
 
 /// The question that a text ends with.
 fn last_question(text: &str) -> Option<&str> {
@@ -264,6 +265,7 @@ static ASKS_WHICH: AsciiFirstRegex = AsciiFirstRegex::new(
 static TROUBLE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)^\W*(?:i )?(?:got|get|am getting|keep getting|have|see) (?:this|the|an?|that|these|some) (?:\w+ )?(?:errors?|issues?|problems?|exceptions?|warnings?)\b",
     r"|^\W*(?:ok(?:ay)?\W+)?(?:so )?(?:now )?here (?:are|is) (?:the|some|an?) .{0,20}\b(?:bugs?|errors?|issues?|problems?)\b",
+    r"|^\W*(?:it )?(?:still )?(?:does not|doesn['’]?t|is not|isn['’]?t|not) work(?:ing)?\b|^\W*(?:ça|cela) (?:ne )?(?:marche|fonctionne) (?:pas|plus)|^\W*no (?:funciona|anda|anduvo|funcionó|sirve)\b",
     r"|有(?:一定|一点|一點|些|个|個)(?:问题|問題)",
 ));
 /// A complaint about the model, which answers none of its questions.
@@ -271,8 +273,9 @@ static ACCUSES: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)^\W*you(?:['’]re| are) (?:still )?(?:ignoring|not (?:doing|following|listening|reading))\b",
 );
 /// A prompt that begins another subject, though it may begin with a word of approval.
-static NEXT_SUBJECT: AsciiFirstRegex =
-    AsciiFirstRegex::new(r"(?i)^\W*ok(?:ay)?\W+(?:so )?now (?:we|i|here|there|the|it)\b");
+static NEXT_SUBJECT: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)^\W*ok(?:ay)?\W+(?:so )?(?:now (?:we|i|here|there|the|it)|i (?:made|did|changed|updated|added))\b",
+);
 
 /// Whether the reply to a question decides it. After a question that yes or no answers, the user may begin another
 /// subject: then the reply has no word in common with the end of the message that asks.

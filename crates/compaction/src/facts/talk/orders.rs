@@ -20,6 +20,7 @@ pub(in crate::facts) static QUESTION_START: AsciiFirstRegex = AsciiFirstRegex::n
     r"|(?:should|does|did|is|was|are|were|would|could|has|have)n['’]?t \w+",
     r"|(?:what|why|how|when|where|who) (?:is|are|was|were|do|does|did|should|would|can|could|will|about)|how (?:much|many|come))\b",
     r"|^\W*how to\b[^:.!]*$",
+    r"|^\W*(?:(?:pourquoi|est-ce que|qu['’]est-ce|por qué|warum|wieso|weshalb|почему|зачем)\b|(?:为什么|為什麼|为何|為何|为啥|怎么会|怎麼會|なぜ|どうして|왜))",
 ));
 
 /// The polarity of a sentence; `None` if it is not a rule.
@@ -52,7 +53,8 @@ pub(super) fn begins_with_no(reply: &str) -> bool {
 }
 
 /// What follows a "no" that answers a question, if it is an order: "no push everything". In "no push to main", it forbids.
-fn after_no(reply: &str) -> Option<&str> {
+/// `answers`: a question is known; without it, only an order about everything shows that one was asked.
+fn after_no(reply: &str, answers: bool) -> Option<&str> {
     const ORDERS: [&str; 10] =
         ["keep", "do", "just", "go", "continue", "leave", "add", "make", "let", "please"];
     const OBJECTS: [&str; 6] = ["everything", "all", "it", "them", "that", "this"];
@@ -60,7 +62,9 @@ fn after_no(reply: &str) -> Option<&str> {
     let mut words = rest.split(|it: char| !it.is_alphabetic()).filter(|it| !it.is_empty());
     let (verb, object) = (words.next()?, words.next().unwrap_or_default());
     let is = |list: &[&str], word: &str| list.iter().any(|it| word.eq_ignore_ascii_case(it));
-    (is(&ORDERS, verb) || is(&["push", "commit", "use", "try"], verb) && is(&OBJECTS, object)).then_some(rest)
+    let delivers = is(&["push", "commit", "use", "try"], verb);
+    let all = delivers && is(&OBJECTS[..2], object);
+    (all || answers && (is(&ORDERS, verb) || delivers && is(&OBJECTS, object))).then_some(rest)
 }
 
 /// Words that may precede a prohibition: `and please never`.
@@ -68,9 +72,10 @@ const BEFORE_ORDER: &str = "please pls and but so then just also ok okay yes no 
     make sure ensure that absolutely remember important critical note always however or if possible there is it's as";
 
 /// Words that show that a sentence in ASCII letters is not English.
-const NOT_ENGLISH: [&str; 20] = [
+const NOT_ENGLISH: [&str; 28] = [
     "bitte", "nicht", "niemals", "kein", "keine", "und", "das", "nunca", "por", "favor", "los", "las", "que",
-    "jamais", "les", "des", "est", "et", "ne", "pas",
+    "jamais", "les", "des", "est", "et", "ne", "pas", "estoy", "una", "para", "pero", "porque", "con",
+    "esto", "nada",
 ];
 
 pub(in crate::facts) fn rule_topic(sentence: &str, polarity: Polarity) -> Topic {
@@ -230,7 +235,7 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, answers: bool
         // A quoted cue is not the user's: `It says "never block".`
         let own =
             if sentence.starts_with(['"', '“']) { sentence.into() } else { without_quotations(sentence) };
-        let own = match answers.then(|| after_no(&own)).flatten() {
+        let own = match after_no(&own, answers) {
             Some(rest) => rest.to_owned().into(),
             None => own,
         };

@@ -57,6 +57,19 @@ fn spec_kit_request(text: &str) -> Option<&str> {
     if typed.is_empty() { first() } else { Some(typed) }.filter(|_| is_template)
 }
 
+/// Of the template that OpenCode sends for `/init`, the first sentence, which says what is asked, and what the user typed
+/// behind the command; any other text as it is.
+fn of_opencode_init(text: &str) -> Vec<&str> {
+    const FIRST: &str = "Create or update `AGENTS.md` for this repository.";
+    let parts = || {
+        let template = text.trim_start().strip_prefix(FIRST)?;
+        let (_, rest) = template.split_once("\nUser-provided focus or constraints (honor these):\n")?;
+        let typed = rest.split_once("\n## How to investigate\n")?.0.trim();
+        Some([&text.trim_start()[..FIRST.len()], typed])
+    };
+    parts().map_or(vec![text], |it| it.into_iter().filter(|it| !it.is_empty()).collect())
+}
+
 /// What the user wrote in the texts of a message: without injected elements, and of a transcript only the
 /// user's entries.
 pub(in crate::facts) fn user_text<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
@@ -78,7 +91,13 @@ pub(in crate::facts) fn user_text<'a>(texts: impl Iterator<Item = &'a str>) -> V
     };
     let texts = texts.filter(typed);
     let request = |it: &'a str| spec_kit_request(it).unwrap_or_else(|| request(it));
-    let texts: Vec<&str> = texts.flat_map(assigned).map(unquoted).map(request).map(without_header).collect();
+    let texts: Vec<&str> = texts
+        .flat_map(assigned)
+        .flat_map(of_opencode_init)
+        .map(unquoted)
+        .map(request)
+        .map(without_header)
+        .collect();
     let mut out = Vec::new();
     for [start, end] in TRANSCRIPTS {
         let from = texts.iter().enumerate().find_map(|(at, it)| Some((at, it.find(start)?)));
@@ -510,6 +529,14 @@ mod tests {
             (
                 "## User Input\r\n\r\n```text\r\nadd it\r\n```\r\n\r\nYou **MUST** consider the user input.\r\n",
                 vec!["add it"],
+            ),
+            (
+                "Create or update `AGENTS.md` for this repository.\n\nUser-provided focus or constraints (honor these):\nthe pump\n\n## How to investigate\n",
+                vec!["Create or update `AGENTS.md` for this repository.", "the pump"],
+            ),
+            (
+                "Create or update `AGENTS.md` for this repository.\n\nUser-provided focus or constraints (honor these):\n\n\n## How to investigate\n",
+                vec!["Create or update `AGENTS.md` for this repository."],
             ),
             ("\"# Task\nSay \\\"done\\\" at the end.\"", vec!["# Task\nSay \\\"done\\\" at the end."]),
             ("\"not found\" and \"no such file\"", vec!["\"not found\" and \"no such file\""]),

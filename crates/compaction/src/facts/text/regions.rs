@@ -28,6 +28,12 @@ static SPEAKER: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)^\s*(?:\*\*|#+ )?\[?(?:(user|human|you)|assistant|ai|claude|chatgpt|gpt|gemini|codex|agent|bot|tool|system)",
     r"(?: \([^)]{1,40}\))?(?:\]|(?:\*\*)?\s*:(?:\*\*)?)(?:\s|$)",
 ));
+/// The line that a chatbot's web page puts above its reply: `ChatGPT said:`, `Gemini a dit`.
+static CHATBOT_SAID: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"^(?:ChatGPT|Gemini|Claude|Copilot|Grok) (?:said|a dit|dijo|disse|hat gesagt|ha detto|说|說|のメッセージ)\s?[:：]?\s*$",
+);
+/// How Gemini's app cites in what it writes; nobody types that.
+const CHATBOT_CITES: [&str; 2] = ["[cite: ", "[cite_start]"];
 /// A shell prompt with a command: `❯ ls`, `$ ls`, `me@host:~$ ls`.
 static SHELL_PROMPT: AsciiFirstRegex =
     AsciiFirstRegex::new(r"^(?:❯ |\$ [a-z./~]|[\w.-]+@[\w.-]+(?::\S*?| [^\s$%#]+)? ?[$%#] )\S*");
@@ -64,6 +70,7 @@ pub(crate) fn regions(text: &str) -> Vec<(Region, &str)> {
     mark_exceptions(&lines, &mut kinds);
     mark_terminal(&lines, &mut kinds);
     mark_transcript(&lines, &mut kinds);
+    mark_chatbot(&lines, &mut kinds);
     mark_document(&lines, &mut kinds);
     mark_diffs(&lines, &mut kinds);
     mark_blocks(&lines, &mut kinds);
@@ -238,6 +245,15 @@ fn mark_transcript(lines: &[&str], kinds: &mut [Region]) {
     kinds[from..to].fill(Region::Transcript);
 }
 
+/// Marks the pasted reply of a chatbot, from the line that names it or else from the beginning, to the end.
+fn mark_chatbot(lines: &[&str], kinds: &mut [Region]) {
+    let cites = || lines.iter().any(|line| CHATBOT_CITES.iter().any(|it| line.contains(it)));
+    let from = lines.iter().position(|it| CHATBOT_SAID.is_match(it)).or_else(|| cites().then_some(0));
+    if let Some(from) = from {
+        kinds[from..].fill(Region::Transcript);
+    }
+}
+
 /// Marks a document from a heading that follows a short introduction or `---`, and an article or forum page, which others
 /// wrote.
 fn mark_document(lines: &[&str], kinds: &mut [Region]) {
@@ -401,6 +417,14 @@ mod tests {
             (
                 "You are an analyst.\nSay how the change fits the roadmap.\n\n---\n\n## Roadmap\n\n- It must scale.",
                 "Typed: You are an analyst. | Document: ## Roadmap",
+            ),
+            (
+                "I want the first one.\n\nChatGPT said:\nNever use the second.",
+                "Typed: I want the first one. | Transcript: ChatGPT said:",
+            ),
+            (
+                "The cause\nIt must resolve the name first [cite: 2026-02-15].\nNever skip it.",
+                "Transcript: The cause",
             ),
             ("Nice idea\nReply\nShare\nI must say no\nReply\n", "Transcript: Nice idea"),
         ] {

@@ -391,6 +391,13 @@ fn is_style_declaration(text: &str, at: usize, setting: &str) -> bool {
     declares && (STYLES.contains(&key) || FAMILIES.iter().any(|it| family(it)))
 }
 
+/// Whether it is an English word with a number, though its letters could be hexadecimal: `face640`.
+fn is_numbered_word(text: &str) -> bool {
+    const WORDS: [&str; 7] = ["face", "feed", "cafe", "fade", "bead", "dead", "beef"];
+    let number = WORDS.iter().find_map(|it| text.strip_prefix(it));
+    number.is_some_and(|it| it.bytes().all(|it| it.is_ascii_digit()))
+}
+
 /// Whether a match is specific enough: a hash needs digits and letters, a branch more than a word.
 fn is_informative(kind: Name, text: &str) -> bool {
     match kind {
@@ -400,6 +407,7 @@ fn is_informative(kind: Name, text: &str) -> bool {
                 && text.bytes().any(|b| b.is_ascii_digit())
                 && text.bytes().any(|b| b.is_ascii_lowercase())
                 && text != "ed25519"
+                && !is_numbered_word(text)
         }
         Name::Branch => {
             text.contains(['/', '-'])

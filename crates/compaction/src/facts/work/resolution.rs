@@ -275,11 +275,10 @@ impl Work<'_> {
         for (error, failed) in over {
             let Some(left) = self.pending_operations.get_mut(&error) else { continue };
             left.remove(name);
-            if left.is_empty()
-                && self.pending_operations.remove(&error).is_some()
-                && let Detail::Error { similar, resolved: None, .. } = &mut self.errors[error].detail
-            {
-                *similar = Some(number);
+            if left.is_empty() && self.pending_operations.remove(&error).is_some() {
+                if let Detail::Error { similar, resolved: None, .. } = &mut self.errors[error].detail {
+                    *similar = Some(number);
+                }
                 self.maybe_resolved.entry(name.to_owned()).or_default().push((error, failed));
             }
         }
@@ -322,11 +321,13 @@ impl Work<'_> {
         }
     }
 
-    /// Takes back what message `number` resolved, if its output prints the error again: a script may catch it.
+    /// Takes back what message `number` resolved, if its output prints the error again: a script may catch it. A later
+    /// success without it resolves the error.
     pub(super) fn keep_printed_errors(&mut self, number: usize, output: &str) {
         /// Minimum bytes of an error that says what it is about.
         const DISTINCT: usize = 24;
-        for error in self.recent_errors() {
+        let mut printed: HashSet<usize> = HashSet::new();
+        for (at, error) in self.errors.iter_mut().enumerate().rev().take(RECENT) {
             let Fact { text, detail: Detail::Error { resolved, similar, .. }, .. } = error else { continue };
             if *resolved != Some(number) && *similar != Some(number) {
                 continue;
@@ -336,6 +337,13 @@ impl Work<'_> {
             let said = text.split_once(": ").filter(|it| class(&it.0)).map_or(&**text, |it| it.1);
             if said.len() >= DISTINCT && output.contains(said) {
                 (*resolved, *similar) = (None, None);
+                printed.insert(at);
+            }
+        }
+        for (name, gone) in &mut self.maybe_resolved {
+            for (error, operation) in gone.extract_if(.., |it| printed.contains(&it.0)) {
+                self.pending_operations.entry(error).or_default().insert(name.clone());
+                self.errors_by_operation.entry(name.clone()).or_default().push((error, operation));
             }
         }
     }

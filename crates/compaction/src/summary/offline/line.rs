@@ -78,7 +78,7 @@ impl LineStyle {
         }
         match self.last_answered.filter(|it| request && *it > fact.message) {
             Some(at) if at >= self.end => ANSWERED_BELOW.to_owned(),
-            Some(at) => format!("{ANSWERED}{at}])"),
+            Some(at) => by.map_or_else(|| format!("{ANSWERED}{at}])"), replied),
             None if request && self.replied.is_some() => REPLIED_BELOW.to_owned(),
             None => String::new(),
         }

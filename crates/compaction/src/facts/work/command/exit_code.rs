@@ -65,6 +65,21 @@ impl ParsedCommand {
         self.is_setup() && filtered && (found || tests())
     }
 
+    /// Whether a search for errors in what a program printed found some: `a 2>&1 | grep -i error`.
+    pub(in crate::facts) fn finds_errors(&self, output: &str) -> bool {
+        let is_about_errors = |text: &str| {
+            let lower = text.to_lowercase();
+            ["error", "fail", "exception", "panic"].iter().any(|it| lower.contains(it))
+        };
+        let searches = |it: &Program| {
+            (greps(name(it)) || ["Select-String", "sls", "findstr"].contains(&name(it)))
+                && it.words[1..].iter().any(|it| is_about_errors(it))
+                && !it.words[1..].iter().any(|it| it == "-v" || it == "-NotMatch")
+        };
+        let mut last_pipe = self.programs.iter().rev().take_while(|it| it.joint == Joint::Pipe);
+        !self.is_read_only() && last_pipe.any(searches) && is_about_errors(output)
+    }
+
     /// Whether its last program exits with 1 if it finds nothing or a difference, so that an exit code of 1
     /// may be its own: `make && grep x y`.
     pub(in crate::facts) fn exits_1_on_no_match(&self) -> bool {

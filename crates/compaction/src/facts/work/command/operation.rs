@@ -121,6 +121,9 @@ const RUNNERS: [(&str, Option<&str>); 14] = [
     ("mise", Some("x")),
 ];
 
+/// Commands that run a program in the container named next.
+const IN_CONTAINER: [&str; 4] = ["docker exec", "podman exec", "docker compose exec", "kubectl exec"];
+
 /// Options of runners that take a value.
 const VALUED_FLAGS: [&str; 10] = [
     "-p",
@@ -213,6 +216,12 @@ pub(super) fn operation(words: &[&str]) -> Option<Operation> {
         if !NESTED_SUBCOMMANDS.contains(word) {
             break;
         }
+    }
+    // The program counts, not the container alone.
+    if IN_CONTAINER.iter().any(|it| name.strip_prefix(it).is_some_and(|it| it.starts_with(' ')))
+        && let Some(program) = bare.next()
+    {
+        name = format!("{name} {}", file_name(program));
     }
     let is_target = |it: &str| it.contains(['/', '.']);
     if INTERPRETERS.contains(&name.as_str())

@@ -46,7 +46,7 @@ static ERROR_LINES: [(ErrorLine, AsciiFirstRegex); 7] = [
         AsciiFirstRegex::new(concat!(
             r"(?m)(?:^|\s)(?:(?:error(?:\[\w+\])?|Error|[a-z]\w*[a-z](?:Error|Exception)|\w+\.?\w*(?:Error|Exception)):(?:[^:\n]|$)|Error \[[A-Z][A-Z0-9_]+\]:|ERROR\b|fatal:|FATAL\b|Fatal error:|panic:",
             r"|error TS\d+|thread '.*' (?:\(\d+\) )?panicked|CONFLICT|! \[(?:remote )?rejected\]|AssertionError|SyntaxError|undefined reference",
-            r"|npm (?:ERR!|error)|TypeError|OCI runtime exec failed|exec format error|(?:Format|Code style) issues found in )|^Missing required (?:argument|option|flag|parameter|positional)",
+            r"|npm (?:ERR!|error)|TypeError|OCI runtime exec failed|Error response from daemon: |exec format error|(?:Format|Code style) issues found in )|^Missing required (?:argument|option|flag|parameter|positional)",
         )),
     ),
     (

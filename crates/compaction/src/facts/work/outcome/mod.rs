@@ -187,13 +187,14 @@ pub(in crate::facts) fn read(output: &Output, command: &str, unmarked_means_succ
 }
 
 /// Whether the output of a pipe tells nothing about how its program ended: `head` cut off the end of a build or test,
-/// a search of the output found nothing, or the last words of Xcode are missing.
+/// a search of the output found nothing or found errors, or the last words of Xcode are missing.
 pub(super) fn tells_nothing(command: &ParsedCommand, output: &str) -> bool {
     let found_nothing = || {
         let text = output.trim();
         !command.is_setup() && command.searches_output() && (text.is_empty() || says_nothing(text))
     };
     command.cuts_off_the_end(output) && !ends_with_success(output)
+        || command.finds_errors(output) && !ends_with_success(output)
         || found_nothing()
         || lacks_verdict(command, output)
 }
@@ -398,6 +399,7 @@ impl Evidence<'_> {
             _ if kind.is_some_and(|it| it < ErrorLine::Message) => Some(false),
             _ if self.hidden || self.asks => None,
             _ if !has_result && self.parsed.hides_check(!first.is_empty()) => None,
+            Some(_) if self.shows_failed_part() => None,
             Some(_) => Some(has_result || kind.is_none_or(|it| it < ErrorLine::Mark)),
             None if kind.is_some_and(|it| it != ErrorLine::Phrase) => Some(false),
             // The result of a script or pipe is unknown.
@@ -413,6 +415,16 @@ impl Evidence<'_> {
             && self.commits_made.is_none()
             && self.created_or_count.is_none();
         ok.filter(|it| !(*it && (uncertain || self.tells_nothing && !passes && !has_result)))
+    }
+
+    /// Whether one of several programs says that it did not do its work, though the last one succeeded.
+    fn shows_failed_part(&self) -> bool {
+        let says = |line: &str| {
+            line.starts_with("Error response from daemon: ")
+                || line.starts_with("SCRIPT ERROR: ")
+                || line.starts_with("Node.js v") && line.contains(" is not supported")
+        };
+        self.masked && !self.prints_contents && self.tail.lines().any(|it| says(it.trim_start()))
     }
 
     /// `None` if the shell found every program; `Some(true)` if its message is the only informative line.

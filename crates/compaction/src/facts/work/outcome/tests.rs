@@ -304,6 +304,22 @@ fn believes_the_exit_code_before_the_text() {
             true,
             Some(false),
         ),
+        (
+            "docker compose up -d q; sleep 9; docker exec q curl -s x",
+            "Error response from daemon: Bind for 0.0.0.0:6881 failed: port is already allocated\n{}",
+            Some(0),
+            true,
+            None,
+        ),
+        (
+            "godot --headless 2>&1 | grep -E 'ERROR|WARN'",
+            "SCRIPT ERROR: Parse Error: a\nok",
+            Some(0),
+            true,
+            None,
+        ),
+        ("./game 2>&1 | grep -i error", "Error: no such member", Some(0), true, None),
+        ("./game 2>&1 | grep -v error", "started", Some(0), true, Some(true)),
         ("./ci.sh", "0 of 10 checks failed", Some(0), true, Some(true)),
         (
             "ssh -T git@github.com; ssh prod run",
