@@ -192,10 +192,11 @@ fn key_lines<'a>(all: &[&'a str], chars: usize) -> (Vec<&'a str>, usize) {
             picked[at] = Some(line);
         }
     }
-    // A report without headings and conclusions says most at its beginning.
-    if !ranked.iter().any(|it| it.0 > 1) {
-        fill_from_the_beginning(all, left, &mut picked);
-    }
+    // A report without headings and conclusions says most at its beginning; any other does not end before half of the
+    // room is used.
+    let is_plain = !ranked.iter().any(|it| it.0 > 1);
+    let spare = if is_plain { left } else { left.saturating_sub(chars / 2) };
+    left -= fill_from_the_beginning(all, spare, |it| is_plain || !is_title(it), &mut picked);
     if picked.iter().all(Option::is_none) {
         return (all.to_vec(), 0);
     }
@@ -374,10 +375,17 @@ fn counted(heading: &str) -> Option<usize> {
     WORDS.iter().position(|it| *it == word).map(|it| it + 2).or_else(|| word.parse().ok())
 }
 
-/// Picks lines from the beginning on, as far as `left` characters go.
-fn fill_from_the_beginning<'a>(all: &[&'a str], mut left: usize, picked: &mut [Option<&'a str>]) {
+/// Picks lines for which `may` holds from the beginning on, as far as `room` characters go. Returns the number of
+/// characters used.
+fn fill_from_the_beginning<'a>(
+    all: &[&'a str],
+    room: usize,
+    may: impl Fn(&str) -> bool,
+    picked: &mut [Option<&'a str>],
+) -> usize {
+    let mut left = room;
     let count = |it: &str| it.chars().count() + 2;
-    for (line, picked) in all.iter().zip(picked) {
+    for (line, picked) in all.iter().zip(picked).filter(|it| may(it.0)) {
         let known = picked.map_or(0, count);
         let more = if count(line) - known <= left { line } else { first_sentences(line, left + known) };
         if count(more) > left + known {
@@ -389,6 +397,7 @@ fn fill_from_the_beginning<'a>(all: &[&'a str], mut left: usize, picked: &mut [O
             break;
         }
     }
+    room - left
 }
 
 /// The most important lines of a report on one line of at most about `chars` characters.
