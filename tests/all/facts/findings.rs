@@ -120,6 +120,19 @@ fn points_that_the_user_refers_to_are_told_with_their_numbers() {
 }
 
 #[test]
+fn several_points_that_the_user_chooses_are_told_with_their_numbers() {
+    let prose = PROSE.repeat(8);
+    for (choice, told) in [("1, then 3", 3), ("all 3 one by one", 3), ("1", 0), ("3 of the pumps are old", 0)]
+    {
+        let page = page(&format!(
+            "@user\nHow should the pump be mended?\n@model\n{prose}\n\nWhich would you like?\n\n1. Replace the valve.\n2. Weld the seal.\n3. Paint the hull.\n@user\n{choice}\n@model\nMeasured."
+        ));
+        assert_eq!(page.matches("#0: (").count(), told, "{choice}\n{page}");
+        assert_eq!(page.contains("= Replace the valve"), choice == "1", "{choice}\n{page}");
+    }
+}
+
+#[test]
 fn a_heading_without_its_list_is_not_told() {
     let prose = PROSE.repeat(4);
     let page = page(&format!(

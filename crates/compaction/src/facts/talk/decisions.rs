@@ -28,6 +28,10 @@ const MAX_APPROVAL_CHARS: usize = 400;
 pub(super) static CHOSEN_OPTION: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)^\W*(?:(?:let'?s )?(?:go|do|take|use|pick|choose)(?: with| for)? )?(?:(?:option|approach|choice|number|plan|no\.?|#) ?)?([1-9]|[a-h])(?:\W|$)",
 );
+/// Chooses several points of a list: `1, then 4`, `all 3 one by one`.
+pub(super) static CHOSEN_OPTIONS: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)^\W*(?:all (?:two|three|four|five|six|[2-9])|(?:(?:do|options?|numbers?|points?) )?[1-9](?:(?: ?, ?(?:then |and )?| ?[&+] ?| and | then )[1-9])+)\b",
+);
 static OFFERED_OPTION: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?mi)^\s*(?:[-*•]\s*)?[*_(]*(?:option\s+|approach\s+)?([1-9]|[a-h])[*_]*[.):\]—–-][*_]*\s+(\S.*)$",
 );
@@ -136,7 +140,10 @@ pub(super) fn read_decisions(
             facts.push(Fact::from_user(Topic::Decisions, number, text, detail));
         };
     // "2", "option B", "go with the first": refers to the offered options.
-    if short && let Some(letter) = CHOSEN_OPTION.captures(whole).and_then(|it| it.get(1)) {
+    if short
+        && !CHOSEN_OPTIONS.is_match(whole)
+        && let Some(letter) = CHOSEN_OPTION.captures(whole).and_then(|it| it.get(1))
+    {
         let alone = whole.chars().count() <= 3 || whole[..letter.start()].chars().any(char::is_alphabetic);
         let single = alone
             || whole[letter.end()..].starts_with([',', '.', ')', ' '])

@@ -14,7 +14,8 @@ use crate::facts::text::{clip, ends_with_colon, flat, lines, sentences, without_
 use crate::facts::voice::{ModelTopic, Prompt, ToolTopic};
 use crate::facts::{Detail, Fact, Polarity, Topic};
 use decisions::{
-    CHOSEN_OPTION, MAX_ANSWER_CHARS, OPEN_INVITATION, closing_question, read_decisions, replies_to,
+    CHOSEN_OPTION, CHOSEN_OPTIONS, MAX_ANSWER_CHARS, OPEN_INVITATION, closing_question, read_decisions,
+    replies_to,
 };
 pub(in crate::facts) use decisions::{
     MAX_REPLY_BYTES, answers_question, asks, asks_back, chooses_option, is_question, leaves_question,
@@ -267,7 +268,8 @@ fn referred_items(number: usize, plain: &str, prompt: &str) -> Vec<Fact> {
     const MAX_ITEMS: usize = 9;
     const MAX_CHARS: usize = 300;
     let head = clip(prompt, 2_000).0;
-    if !CUES.refers.is_in(&Lowercased::of(head)) || CHOSEN_OPTION.is_match(head) {
+    let refers = || CUES.refers.is_in(&Lowercased::of(head)) && !CHOSEN_OPTION.is_match(head);
+    if !CHOSEN_OPTIONS.is_match(head) && !refers() {
         return Vec::new();
     }
     let numbered = |line: &&str| -> Option<usize> { line.split_once(['.', ')'])?.0.parse().ok() };

@@ -148,6 +148,15 @@ fn is_item(line: &str) -> bool {
     SALIENT_LINE.is_match(line) || has_marker(line) && !line.starts_with('#')
 }
 
+/// Whether a line only names places in files, and says nothing of them: "See `src/a.rs:12`, `src/b.rs:3`".
+fn only_refers(line: &str) -> bool {
+    /// Maximum letters beside the places.
+    const LETTERS: usize = 8;
+    let words = line.split(|it: char| it.is_whitespace() || "、，,;".contains(it));
+    let others = words.filter(|it| !it.contains(['/', '`', '.']));
+    others.flat_map(str::chars).filter(|it| it.is_alphabetic()).count() <= LETTERS
+}
+
 /// A short sentence that denies what the one before it says: "They don't."
 static DENIES: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)^(?:but )?(?:it|they|that|this|these|those|there|he|she|we|i)(?:['’](?:s|re|m|ve) not|(?: \w+)? ?(?:\w+n['’]t|cannot|not|never))(?: (?:true|right|so|the case|any ?more))?[.!]?$",
@@ -231,7 +240,9 @@ fn ranked(all: &[&str]) -> (Vec<(u8, usize)>, bool) {
     };
     let aside: Vec<bool> = lower.iter().map(|it| CUES.aside.is_in(it)).collect();
     let headings = all.iter().filter(|it| NUMBERED_HEADING.is_match(it)).count();
-    let salient: Vec<bool> = (0..all.len()).map(|at| !aside[at] && SALIENT_LINE.is_match(all[at])).collect();
+    let salient: Vec<bool> = (0..all.len())
+        .map(|at| !aside[at] && SALIENT_LINE.is_match(all[at]) && !only_refers(all[at]))
+        .collect();
     let has_salient = salient.contains(&true);
     let undone = all.iter().filter(|it| it.contains(['❌', '⚠'])).count();
     let (remaining, offered) = (remaining(all), offered(all));
