@@ -425,7 +425,8 @@ pub(crate) fn clip(text: &str, chars: usize) -> (&str, bool) {
 pub(crate) fn clip_end(text: &str, chars: usize) -> &str {
     let Some((start, _)) = text.char_indices().rev().nth(chars.saturating_sub(1)) else { return text };
     let tail = &text[start..];
-    if !tail.starts_with(|c: char| c.is_ascii()) || text[..start].ends_with(char::is_whitespace) {
+    // Scripts without spaces have boundaries everywhere.
+    if tail.starts_with(|c: char| c >= '\u{2e80}') || text[..start].ends_with(char::is_whitespace) {
         return tail.trim_start();
     }
     tail.find(char::is_whitespace).map_or(tail, |it| tail[it..].trim_start())
@@ -592,6 +593,8 @@ mod tests {
         assert_eq!(clip("one two three", 9), ("one two", true));
         assert_eq!(clip("日本語です", 3), ("日本語", true));
         assert_eq!(clip_end("one two three", 6), "three");
+        assert_eq!(clip_end("le redémarrer seul", 12), "seul");
+        assert_eq!(clip_end("再起動します", 3), "します");
         assert_eq!(clip("short", 9), ("short", false));
         assert_eq!(without_escapes("\u{1b}[31mred\u{1b}[0m\u{1b}(B"), "red");
         assert_eq!(without_escapes("\u{1b}]8;;https://a.b\u{1b}\\a\u{1b}]0;title\u{7}b"), "ab");
