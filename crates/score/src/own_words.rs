@@ -1,6 +1,7 @@
 //! What a person typed in a prompt, without what clients, programs and others put there.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use crate::cues;
 use history::{Message, Text};
@@ -61,7 +62,7 @@ fn before_article(text: &str) -> &str {
     if article { text.split("\n\n").next().unwrap_or_default() } else { text }
 }
 
-/// The text before the pasted reply of a chatbot, which its web page's heading or the citations of Gemini's app show.
+/// The text before the pasted reply of a chatbot, which the heading of its web page shows.
 fn before_chatbot(text: &str) -> &str {
     const NAMES: [&str; 5] = ["ChatGPT", "Gemini", "Claude", "Copilot", "Grok"];
     const SAID: [&str; 6] = [" said", " a dit", " dijo", " disse", " hat gesagt", " ha detto"];
@@ -76,7 +77,28 @@ fn before_chatbot(text: &str) -> &str {
         }
         at += line.len();
     }
-    if ["[cite: ", "[cite_start]"].iter().any(|it| text.contains(it)) { "" } else { text }
+    text
+}
+
+/// The lines from the first paragraph to the last with a citation of Gemini's app outside of code; none if there is only one
+/// citation.
+fn cited_lines(text: &str) -> Range<usize> {
+    let lines: Vec<&str> = text.lines().collect();
+    let count = |line: &str| -> usize {
+        let outside = line.split('`').step_by(2);
+        outside.map(|it| it.matches("[cite: ").count() + it.matches("[cite_start]").count()).sum()
+    };
+    let blank = |at: &usize| lines[*at].trim().is_empty();
+    let cites = |at: &usize| count(lines[*at]) > 0;
+    let (first, last) = ((0..lines.len()).find(cites), (0..lines.len()).rfind(cites));
+    let all: usize = lines.iter().map(|it| count(it)).sum();
+    match first.zip(last).filter(|_| all > 1) {
+        Some((first, last)) => {
+            let from = (0..first).rfind(blank).map_or(0, |it| it + 1);
+            from..(last..lines.len()).find(blank).unwrap_or(lines.len())
+        }
+        None => 0..0,
+    }
 }
 
 /// What a person says in their own words: without code, quotations, pasted logs, and what clients wrap in tags.
@@ -90,8 +112,13 @@ pub(crate) fn own_words(text: &str) -> String {
     let mut in_diff = false;
     let closed: BTreeSet<&str> =
         text.lines().flat_map(|it| it.match_indices("</").map(|(at, _)| tag_name(&it[at + 2..]))).collect();
-    for line in text.lines() {
+    let cited = cited_lines(text);
+    for (number, line) in text.lines().enumerate() {
         let bare = line.trim();
+        if cited.contains(&number) {
+            out.push('\n');
+            continue;
+        }
         if cues::ENDS_OWN_WORDS.iter().any(|it| bare.starts_with(it)) {
             break;
         }

@@ -139,7 +139,8 @@ fn what_was_asked_stopped_or_cut_off_has_no_outcome() {
 fn a_checklist_of_questions_is_no_plan() {
     let plan = |list: &str| found(Class::OpenItem, &format!("model: {list}"));
     assert_eq!(plan("- [ ] Is the lid oiled?⏎- [ ] Is the lid painted?"), "");
-    assert_eq!(plan("- [ ] Task 1 - [brief description]⏎- [ ] Nothing leaks"), "");
+    assert_eq!(plan("- [ ] Task 1 - [description]⏎- [ ] Task 2 - [status, owner]⏎- [ ] Nothing leaks"), "");
+    assert!(plan("- [ ] Oil [the lid]⏎- [ ] Rename column [name] to [title]").contains("Rename"));
     assert!(plan("- [ ] Oil the lid⏎- [ ] Paint the lid").contains("Paint the lid"));
 }
 
@@ -147,7 +148,11 @@ fn a_checklist_of_questions_is_no_plan() {
 fn what_others_wrote_in_a_prompt_sets_no_rules() {
     let rules = |text: &str| found(Class::UserRule, &format!("user: {text}"));
     assert!(rules("Never oil the lid.").contains("oil the lid"));
-    assert_eq!(rules("The cause⏎You must never oil the lid [cite: 2026-02-15]."), "");
+    let cited = rules(
+        "Never paint the hinge.⏎⏎The cause⏎You must never oil the lid [cite: 1].⏎It must wait [cite: 2].",
+    );
+    assert!(cited.contains("paint the hinge") && !cited.contains("oil the lid"), "{cited}");
+    assert!(rules("Remove `[cite: 1]`, `[cite: 2]`. Never oil the lid.").contains("oil the lid"));
     let pasted = rules("Never oil the lid.⏎⏎Gemini a dit⏎You must always paint the hinge.");
     assert!(pasted.contains("oil the lid") && !pasted.contains("hinge"), "{pasted}");
     assert_eq!(rules("User has manually exited Plan Mode. You must always ask."), "");

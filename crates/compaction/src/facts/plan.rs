@@ -48,7 +48,7 @@ static CHECKBOX: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?m)^\s*(?:[-*+]|\d+[.)])\s+\[([ xX~>-])\]\s+(\S.*)$");
 /// What is to be filled in: `[brief description]`, `[status, blockers]`.
 static PLACEHOLDER: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)(?:^|\s)\[(?:(?:brief|short|task|your|one-line|insert|add) [a-z ]{2,40}|(?:name|description|title|date|status|owner|details)(?:, [a-z ]{2,30})*)\](?:[^(\[]|$)",
+    r"(?i)(?:^|\s)\[(?:(?:brief|short|task|your|one-line|insert|add) [a-z ]{2,40}|(?:name|description|title|date|status|owner|details)(?:, [a-z ]{2,30})*)\]\W*$",
 );
 
 /// Reads the last state of the plan. Returns the status changes of tasks that were created before the history begins.
@@ -290,7 +290,8 @@ fn checklist(text: &str, number: usize) -> Vec<Step> {
     // What to check about each change is no plan: `- [ ] Is the error logged?`
     let questions = out.iter().filter(|it| it.text.ends_with(['?', '？'])).count();
     // Nor is a form to fill in: `- [ ] Task 1 - [brief description]`.
-    if questions * 2 > out.len() || out.iter().any(|it| PLACEHOLDER.is_match(&it.text)) {
+    let blanks = out.iter().filter(|it| PLACEHOLDER.is_match(&it.text)).count();
+    if questions * 2 > out.len() || blanks > 1 && blanks * 3 >= out.len() {
         out.clear();
     }
     out

@@ -66,7 +66,6 @@ pub(super) fn wraps(shell: &str, flag: &str) -> bool {
     (["bash", "sh", "zsh", "dash"].contains(&shell) && flag.starts_with('-') && flag.ends_with('c'))
         || (shell.starts_with("powershell") || shell.starts_with("pwsh"))
             && flag.eq_ignore_ascii_case("-command")
-        || shell == "nix-shell" && flag == "--run"
 }
 
 /// Words as one command line, quoted where needed.
@@ -168,7 +167,7 @@ fn walk(
                 let script = words.windows(3).position(|it| wraps(&it[0], &it[1])).map(|it| (it, it + 2));
                 let flagged = |it: &[String]| it[1].starts_with('-') && wraps(&it[0], &it[2]);
                 let script = script.or_else(|| words.windows(4).position(flagged).map(|it| (it, it + 3)));
-                let script = script.filter(|_| nesting.depth < DEEPEST);
+                let script = script.or_else(|| nix_script(words)).filter(|_| nesting.depth < DEEPEST);
                 let shell = script.map(|it| it.0);
                 let own = &words[..shell.unwrap_or(words.len())];
                 if shell != Some(0) {
@@ -186,6 +185,13 @@ fn walk(
             }
         }
     }
+}
+
+/// The indexes of the shell and the script of `nix-shell -p ruby --run SCRIPT`.
+fn nix_script(words: &[String]) -> Option<(usize, usize)> {
+    let runs = words.first().is_some_and(|it| it == "nix-shell");
+    let flag = words.iter().position(|it| runs && (it == "--run" || it == "--command"))?;
+    (flag + 1 < words.len()).then_some((0, flag + 1))
 }
 
 /// The line that `ssh HOST LINE` runs on another machine.

@@ -135,7 +135,8 @@ impl Plan {
             // A long list in what the user attached belongs to a document; questions are what to check, not what to do.
             let asked = boxes.iter().filter(|it| it.1.trim_end().ends_with(['?', '？'])).count();
             let document = message.role == Role::User && (boxes.len() > 10 || plain.len() > 4_000);
-            let form = boxes.iter().any(|it| has_placeholder(it.1));
+            let blanks = boxes.iter().filter(|it| has_placeholder(it.1)).count();
+            let form = blanks > 1 && blanks * 3 >= boxes.len();
             if document || form || asked * 2 > boxes.len() {
                 continue;
             }
@@ -168,11 +169,9 @@ fn is_open(item: &Value) -> bool {
     !["completed", "done", "cancelled", "canceled", "deleted", "complete"].contains(&status)
 }
 
-/// Whether an item is to be filled in: `Task 1 - [brief description]`.
+/// Whether an item ends with what is to be filled in: `Task 1 - [brief description]`.
 fn has_placeholder(item: &str) -> bool {
     const NAMES: [&str; 6] = ["name", "description", "title", "date", "status", "details"];
-    item.split('[').skip(1).filter_map(|it| it.split_once(']')).any(|(name, behind)| {
-        let named = |it: &str| NAMES.contains(&it);
-        !behind.starts_with('(') && name.split([' ', ',']).any(named) && !name.contains(char::is_uppercase)
-    })
+    let blank = item.trim_end().strip_suffix(']').and_then(|it| it.rsplit_once('['));
+    blank.is_some_and(|(_, it)| it.split([' ', ',']).any(|it| NAMES.contains(&it)))
 }

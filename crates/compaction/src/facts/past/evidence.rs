@@ -275,6 +275,9 @@ fn requested_activities(step: &str) -> Vec<Activity> {
     out.dedup();
     let first = words.iter().find(|it| !it.is_empty() && **it != "need" && **it != "to");
     out.retain(|it| *it != Activity::Commit || first != Some(&"push"));
+    if first == Some(&"install") {
+        return vec![Activity::Install];
+    }
     // A check cannot have passed without what had to be installed for it.
     if out.len() > 1 {
         out.retain(|it| *it != Activity::Install);
@@ -302,9 +305,13 @@ fn activities_of(command: &str) -> Vec<Activity> {
             ["git" | "gh" | "glab", ..] => {}
             _ => {
                 let parts = words.iter().take(5).map(|it| file_name(it)).flat_map(|it| it.split(':'));
-                out.extend(
-                    parts.filter_map(|part| COMMAND_WORDS.iter().find(|it| it.0 == part)).map(|it| it.1),
-                );
+                let found = parts.filter_map(|part| COMMAND_WORDS.iter().find(|it| it.0 == part));
+                let mut found: Vec<Activity> = found.map(|it| it.1).collect();
+                // `pip install pytest` tests nothing.
+                if found.first() == Some(&Activity::Install) {
+                    found.truncate(1);
+                }
+                out.extend(found);
             }
         }
     }

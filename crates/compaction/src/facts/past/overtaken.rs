@@ -21,7 +21,7 @@ const CHANGED_SINCE: &str = "changed since, and checks passed: ";
 /// Prefix of an earlier summary's finding if all its files, or the one it begins with, were changed since.
 const FILE_CHANGED: &str = "changed since: ";
 /// Prefix of an earlier summary's finding about what git had not committed, if a commit followed.
-const COMMITTED_SINCE: &str = "committed since: ";
+const COMMITTED_SINCE: &str = "a commit followed: ";
 /// Prefix of a finding that the user ordered the model to act on, if the model reported that it did.
 const WORKED_ON: &str = "worked on since: ";
 
@@ -41,7 +41,7 @@ static PROPOSES_FIX: AsciiFirstRegex =
 
 /// What git had not committed yet.
 static UNCOMMITTED: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)^\W*(?:git )?status\b.{0,20}\b(?:staged|dirty|modified|untracked)\b|\b(?:uncommitted|not (?:yet )?committed|(?:no commits?|nothing committed) yet|(?:un)?staged(?: (?:changes|files|deletions?|but)|:))",
+    r"(?i)^\W*git status\b|\b(?:uncommitted (?:changes|files|work|edits)|not (?:yet )?committed yet|not yet committed|(?:no commits?|nothing committed) yet|staged (?:changes|files|but))\b",
 );
 
 static LEFT_FOR_LATER: AsciiFirstRegex = AsciiFirstRegex::new(
@@ -122,8 +122,8 @@ fn changed_since(fact: &Fact, evidence: &Evidence) -> Option<&'static str> {
     if !older || text.starts_with(FILE_CHANGED) || text.starts_with(COMMITTED_SINCE) {
         return None;
     }
-    let committed = || evidence.last_commit() > Some(fact.message) && UNCOMMITTED.is_match(text);
-    if committed() {
+    let uncommitted = || UNCOMMITTED.is_match(text) && !LEFT_FOR_LATER.is_match(text);
+    if evidence.last_commit() > Some(fact.message) && uncommitted() {
         return Some(COMMITTED_SINCE);
     }
     (of_file() || changed(text).is_some()).then_some(FILE_CHANGED)

@@ -236,8 +236,8 @@ pub(in crate::facts) fn drop_refused_steps(facts: &mut Vec<Fact>) {
 
 /// A step that only waits for the user.
 static AWAITS_USER: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
-    r"(?i)^\W*(?:wait(?:ing)?(?: for)?|await(?:ing)?) (?:the |for )?(?:user|[\w-]+['’]s (?:feedback|reply|answer|response|approval|input|confirmation|go-ahead)|(?:feedback|approval|confirmation)\b)",
-    r"|^\W*(?:the )?user (?:has|had)(?:n['’]t| not) (?:yet )?(?:provided|given|replied|responded|answered|confirmed|approved)\b",
+    r"(?i)^\W*(?:wait(?:ing)? for|await(?:ing)?) (?:the )?(?:user|(?:(?:user|[\w-]+['’]s) )?(?:feedback|reply|answer|response|approval|input|confirmation|go-ahead))",
+    r"(?: (?:on|about) [^,;]*)?\W*$|^\W*(?:the )?user has(?:n['’]t| not) (?:yet )?(?:provided|given|replied|responded|answered)\b[^;]*$",
 ));
 
 /// Drops steps that [`Evidence`] shows to be done. Marks as unconfirmed the steps of an earlier summary, and those of a
@@ -255,7 +255,10 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
     let done_steps: Vec<bool> = facts
         .iter()
         .map(|it| {
-            let answered = || last_prompt > Some(it.message) && AWAITS_USER.is_match(&it.text);
+            let answered = || {
+                last_prompt > Some(it.message)
+                    && sentences(&it.text).first().is_some_and(|it| AWAITS_USER.is_match(it))
+            };
             let overtaken = || {
                 it.voice() == Voice::Summary && (evidence.shows_worked_on(&it.text, it.message) || answered())
             };

@@ -30,7 +30,7 @@ pub(super) static CHOSEN_OPTION: AsciiFirstRegex = AsciiFirstRegex::new(
 );
 /// Chooses several points of a list: `1, then 4`, `all 3 one by one`.
 pub(super) static CHOSEN_OPTIONS: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)^\W*(?:all (?:two|three|four|five|six|[2-9])|(?:(?:do|options?|numbers?|points?) )?[1-9](?:(?: ?, ?(?:then |and )?| ?[&+] ?| and | then )[1-9])+)\b",
+    r"(?i)^\W*(?:all (?:two|three|four|five|six|[2-9])|(?:(?:do|options?|numbers?|points?) )?[1-9](?:(?: ?, ?(?:then |and )?| ?& ?| and | then )[1-9])+)(?:\W*$|\W+(?:one by (?:one|1)|please|pls|first|now|in (?:this|that) order)\b)",
 );
 static OFFERED_OPTION: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?mi)^\s*(?:[-*•]\s*)?[*_(]*(?:option\s+|approach\s+)?([1-9]|[a-h])[*_]*[.):\]—–-][*_]*\s+(\S.*)$",
@@ -70,9 +70,8 @@ static QUESTION_WITHIN: AsciiFirstRegex = AsciiFirstRegex::new(
 );
 
 /// A Chinese question without a question mark.
-static CHINESE_QUESTION: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?:什么|怎么样?|如何|多少|吗|呢|哪.{0,3})\W*$|^\W*(?:什么|为什么|怎么|如何|哪)|为什么(?:要|会|不|没|还|是)",
-);
+static CHINESE_QUESTION: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?:什么|怎么样?|如何|多少|吗|呢|哪.{0,3})\W*$|^\W*(?:什么|为什么|怎么|如何|哪)");
 
 /// The question that a text ends with.
 fn last_question(text: &str) -> Option<&str> {
@@ -281,7 +280,7 @@ static ACCUSES: AsciiFirstRegex = AsciiFirstRegex::new(
 );
 /// A prompt that begins another subject, though it may begin with a word of approval.
 static NEXT_SUBJECT: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)^\W*ok(?:ay)?\W+(?:so )?(?:now (?:we|i|here|there|the|it)|i (?:made|did|changed|updated|added))\b",
+    r"(?i)^\W*ok(?:ay)?\W+(?:so )?(?:now (?:we|i|here|there|the|it)|i (?:made|did) (?:some|a few|the|more))\b",
 );
 
 /// Whether the reply to a question decides it. After a question that yes or no answers, the user may begin another

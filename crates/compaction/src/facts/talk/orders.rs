@@ -20,7 +20,7 @@ pub(in crate::facts) static QUESTION_START: AsciiFirstRegex = AsciiFirstRegex::n
     r"|(?:should|does|did|is|was|are|were|would|could|has|have)n['’]?t \w+",
     r"|(?:what|why|how|when|where|who) (?:is|are|was|were|do|does|did|should|would|can|could|will|about)|how (?:much|many|come))\b",
     r"|^\W*how to\b[^:.!]*$",
-    r"|^\W*(?:(?:pourquoi|est-ce que|qu['’]est-ce|por qué|warum|wieso|weshalb|почему|зачем)\b|(?:为什么|為什麼|为何|為何|为啥|怎么会|怎麼會|なぜ|どうして|왜))",
+    r"|^\W*(?:(?:pourquoi|est-ce que|qu['’]est-ce|por qué|warum|wieso|weshalb|зачем)\b|почему(?:[^\w-]|$)|为什么|為什麼|为何|為何|为啥|怎么会|怎麼會|なぜ(?:[^な]|$)|どうして|왜(?:[^냐곡]|$))",
 ));
 
 /// The polarity of a sentence; `None` if it is not a rule.
@@ -52,9 +52,11 @@ pub(super) fn begins_with_no(reply: &str) -> bool {
     first.is_some_and(|it| NO.iter().any(|no| it.eq_ignore_ascii_case(no)))
 }
 
+static NO_TO_ALL: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?i)^\W*no (?:push|commit|use|try) (?:everything|all)\b");
+
 /// What follows a "no" that answers a question, if it is an order: "no push everything". In "no push to main", it forbids.
-/// `answers`: a question is known; without it, only an order about everything shows that one was asked.
-fn after_no(reply: &str, answers: bool) -> Option<&str> {
+fn after_no(reply: &str) -> Option<&str> {
     const ORDERS: [&str; 10] =
         ["keep", "do", "just", "go", "continue", "leave", "add", "make", "let", "please"];
     const OBJECTS: [&str; 6] = ["everything", "all", "it", "them", "that", "this"];
@@ -62,9 +64,18 @@ fn after_no(reply: &str, answers: bool) -> Option<&str> {
     let mut words = rest.split(|it: char| !it.is_alphabetic()).filter(|it| !it.is_empty());
     let (verb, object) = (words.next()?, words.next().unwrap_or_default());
     let is = |list: &[&str], word: &str| list.iter().any(|it| word.eq_ignore_ascii_case(it));
-    let delivers = is(&["push", "commit", "use", "try"], verb);
-    let all = delivers && is(&OBJECTS[..2], object);
-    (all || answers && (is(&ORDERS, verb) || delivers && is(&OBJECTS, object))).then_some(rest)
+    (is(&ORDERS, verb) || is(&["push", "commit", "use", "try"], verb) && is(&OBJECTS, object)).then_some(rest)
+}
+
+/// Whether a sentence asks, and no prohibition follows the question: "Why did you push, never do that".
+fn only_asks(sentence: &str) -> bool {
+    let forbids = |rest: &str| {
+        let rest = rest.trim_start();
+        let lower = Lowercased::of(rest);
+        let lead = |before: &str| before.split_whitespace().count() <= 1 && before.is_ascii();
+        CUES.forbid.around(&lower).is_some_and(|it| lead(it.0)) && polarity(rest) == Some(Polarity::Forbid)
+    };
+    QUESTION_START.is_match(sentence) && !sentence.split([',', '，', '、', ';', '；']).skip(1).any(forbids)
 }
 
 /// Words that may precede a prohibition: `and please never`.
@@ -235,7 +246,9 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, answers: bool
         // A quoted cue is not the user's: `It says "never block".`
         let own =
             if sentence.starts_with(['"', '“']) { sentence.into() } else { without_quotations(sentence) };
-        let own = match after_no(&own, answers) {
+        // "No push everything" says itself that it answers.
+        let replies = answers || part.trim_start().starts_with(sentence) && NO_TO_ALL.is_match(sentence);
+        let own = match replies.then(|| after_no(&own)).flatten() {
             Some(rest) => rest.to_owned().into(),
             None => own,
         };
@@ -245,7 +258,7 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, answers: bool
             let tells = part.len() > LONG && !in_list && TELLS.is_match(sentence);
             (review || tells) && !ASKS_FOR.is_match(sentence)
         };
-        if let Some(polarity) = polarity.filter(|_| !QUESTION_START.is_match(sentence) && !describes()) {
+        if let Some(polarity) = polarity.filter(|_| !only_asks(sentence) && !describes()) {
             let binds = || plan.is_some_and(|it| it.binds(part, sentence, polarity, whole));
             if document && !in_list && !binds() {
                 continue;

@@ -150,11 +150,12 @@ fn is_item(line: &str) -> bool {
 
 /// Whether a line only names places in files, and says nothing of them: "See `src/a.rs:12`, `src/b.rs:3`".
 fn only_refers(line: &str) -> bool {
-    /// Maximum letters beside the places.
-    const LETTERS: usize = 8;
+    static PLACE: AsciiFirstRegex = AsciiFirstRegex::new(r"\.\w+:\d+");
+    const REFERS: [&str; 10] = ["see", "cf", "in", "at", "and", "ref", "refs", "参照", "参见", "見"];
     let words = line.split(|it: char| it.is_whitespace() || "、，,;".contains(it));
-    let others = words.filter(|it| !it.contains(['/', '`', '.']));
-    others.flat_map(str::chars).filter(|it| it.is_alphabetic()).count() <= LETTERS
+    let words = words.map(|it| it.trim_matches(|it: char| !it.is_alphanumeric() && it != '`'));
+    let mut others = words.filter(|it| !it.is_empty() && !PLACE.is_match(it));
+    PLACE.is_match(line) && others.all(|it| REFERS.contains(&it.to_lowercase().as_str()))
 }
 
 /// A short sentence that denies what the one before it says: "They don't."

@@ -156,7 +156,7 @@ impl CueSet {
         let set = AsciiFirstRegex::of(match place {
             Place::Start => format!(r"(?m)^\W*(?:(?:{spaced})\b|{dense})"),
             // `\b` alone would require a word character where a cue begins with punctuation.
-            Place::Anywhere => format!(r"(?m)(?:^|\b|\s)(?:{spaced})(?:\b|$|\s)|{dense}"),
+            Place::Anywhere => format!(r"(?m)(?:^|\b|\W)(?:{spaced})(?:\b|$|\s)|{dense}"),
         });
         // Compiled now, not on first use, so that a server can do it before its first call.
         set.for_text(true);

@@ -63,8 +63,8 @@ fn of_opencode_init(text: &str) -> Vec<&str> {
     const FIRST: &str = "Create or update `AGENTS.md` for this repository.";
     let parts = || {
         let template = text.trim_start().strip_prefix(FIRST)?;
-        let (_, rest) = template.split_once("\nUser-provided focus or constraints (honor these):\n")?;
-        let typed = rest.split_once("\n## How to investigate\n")?.0.trim();
+        let (_, rest) = template.split_once("User-provided focus or constraints (honor these):")?;
+        let typed = rest.split_once("## How to investigate")?.0.trim();
         Some([&text.trim_start()[..FIRST.len()], typed])
     };
     parts().map_or(vec![text], |it| it.into_iter().filter(|it| !it.is_empty()).collect())

@@ -3,7 +3,7 @@
 
 use super::ascii_first::AsciiFirstRegex;
 use super::cues::{CUES, Lowercased};
-use super::is_machine_output;
+use super::{is_machine_output, sentences};
 
 /// The kind of a part of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -245,12 +245,41 @@ fn mark_transcript(lines: &[&str], kinds: &mut [Region]) {
     kinds[from..to].fill(Region::Transcript);
 }
 
-/// Marks the pasted reply of a chatbot, from the line that names it or else from the beginning, to the end.
+/// Marks the pasted reply of a chatbot: from the line that names it to the end, except a short last paragraph that forbids
+/// something; without such a line, from the first paragraph that cites to the last.
 fn mark_chatbot(lines: &[&str], kinds: &mut [Region]) {
-    let cites = || lines.iter().any(|line| CHATBOT_CITES.iter().any(|it| line.contains(it)));
-    let from = lines.iter().position(|it| CHATBOT_SAID.is_match(it)).or_else(|| cites().then_some(0));
-    if let Some(from) = from {
-        kinds[from..].fill(Region::Transcript);
+    /// Maximum bytes of a last paragraph that is taken as the user's.
+    const REQUEST: usize = 400;
+    /// One citation may be what the prompt is about.
+    const CITATIONS: usize = 2;
+    let blank = |at: &usize| lines[*at].trim().is_empty();
+    if let Some(from) = lines.iter().position(|it| CHATBOT_SAID.is_match(it)) {
+        let last = (from..lines.len()).rfind(|at| !blank(at)).and_then(|end| (from..end).rfind(blank));
+        let forbids = |at: &usize| {
+            let rest = lines[*at..].concat();
+            let begins = |it: &&str| {
+                let lower = Lowercased::of(it);
+                CUES.forbid.around(&lower).is_some_and(|(before, _)| before.trim().is_empty())
+            };
+            rest.len() <= REQUEST && sentences(&rest).iter().any(begins)
+        };
+        let to = last.filter(forbids).unwrap_or(lines.len());
+        kinds[from..to].fill(Region::Transcript);
+        return;
+    }
+    let cites = |at: &usize| {
+        let cited = |it: &&str| lines[*at].split('`').step_by(2).any(|part| part.contains(*it));
+        CHATBOT_CITES.iter().any(|it| cited(&it))
+    };
+    let all: Vec<usize> = (0..lines.len()).filter(cites).collect();
+    let count =
+        || all.iter().map(|at| CHATBOT_CITES.iter().map(|it| lines[*at].matches(it).count()).sum::<usize>());
+    if let [first, .., last] | [first @ last] = all[..]
+        && count().sum::<usize>() >= CITATIONS
+    {
+        let from = (0..first).rfind(blank).map_or(0, |it| it + 1);
+        let to = (last..lines.len()).find(blank).unwrap_or(lines.len());
+        kinds[from..to].fill(Region::Transcript);
     }
 }
 
@@ -423,8 +452,16 @@ mod tests {
                 "Typed: I want the first one. | Transcript: ChatGPT said:",
             ),
             (
-                "The cause\nIt must resolve the name first [cite: 2026-02-15].\nNever skip it.",
-                "Transcript: The cause",
+                "Mend it.\n\nThe cause\nIt must resolve [cite: 2026-02-15].\n\nIt must wait [cite: 2026-02-15].\n\nNever skip it.",
+                "Typed: Mend it. | Transcript: The cause | Typed: ",
+            ),
+            (
+                "Remove `[cite: 1]` and `[cite: 2]`. Never skip one.",
+                "Typed: Remove `[cite: 1]` and `[cite: 2]`. Never skip one.",
+            ),
+            (
+                "ChatGPT said:\nDo a, then b.\n\nDo what it says. Never push.",
+                "Transcript: ChatGPT said: | Typed: ",
             ),
             ("Nice idea\nReply\nShare\nI must say no\nReply\n", "Transcript: Nice idea"),
         ] {

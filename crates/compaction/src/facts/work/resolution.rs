@@ -340,6 +340,9 @@ impl Work<'_> {
                 printed.insert(at);
             }
         }
+        if printed.is_empty() {
+            return;
+        }
         for (name, gone) in &mut self.maybe_resolved {
             for (error, operation) in gone.extract_if(.., |it| printed.contains(&it.0)) {
                 self.pending_operations.entry(error).or_default().insert(name.clone());

@@ -71,10 +71,14 @@ impl ParsedCommand {
             let lower = text.to_lowercase();
             ["error", "fail", "exception", "panic"].iter().any(|it| lower.contains(it))
         };
+        let inverts = |it: &String| {
+            let flags = it.starts_with('-') && !it.starts_with("--") && it.len() <= 4;
+            flags && it.contains('v') || it == "--invert-match" || it == "-NotMatch"
+        };
         let searches = |it: &Program| {
             (greps(name(it)) || ["Select-String", "sls", "findstr"].contains(&name(it)))
                 && it.words[1..].iter().any(|it| is_about_errors(it))
-                && !it.words[1..].iter().any(|it| it == "-v" || it == "-NotMatch")
+                && !it.words[1..].iter().any(inverts)
         };
         let mut last_pipe = self.programs.iter().rev().take_while(|it| it.joint == Joint::Pipe);
         !self.is_read_only() && last_pipe.any(searches) && is_about_errors(output)

@@ -121,8 +121,24 @@ const RUNNERS: [(&str, Option<&str>); 14] = [
     ("mise", Some("x")),
 ];
 
-/// Commands that run a program in the container named next.
-const IN_CONTAINER: [&str; 4] = ["docker exec", "podman exec", "docker compose exec", "kubectl exec"];
+/// The command and container of `docker exec web pytest`, and the words of the program that it runs there.
+fn in_container<'a, 'w>(words: &'a [&'w str]) -> Option<(String, &'a [&'w str])> {
+    const VALUED: [&str; 8] = ["-u", "--user", "-e", "--env", "-w", "--workdir", "-n", "--namespace"];
+    let (head, mut rest) = match words {
+        ["docker" | "podman", "compose", "exec", rest @ ..] => ("docker compose exec", rest),
+        ["docker" | "podman", "exec", rest @ ..] => ("docker exec", rest),
+        ["kubectl", "exec", rest @ ..] => ("kubectl exec", rest),
+        _ => return None,
+    };
+    while let [flag, behind @ ..] = rest
+        && flag.starts_with('-')
+    {
+        rest = behind.get(usize::from(VALUED.contains(flag))..)?;
+    }
+    let (container, program) = rest.split_first()?;
+    let program = program.strip_prefix(&["--"]).unwrap_or(program);
+    (!program.is_empty()).then(|| (format!("{head} {container}"), program))
+}
 
 /// Options of runners that take a value.
 const VALUED_FLAGS: [&str; 10] = [
@@ -194,6 +210,10 @@ pub(super) fn checks_syntax(words: &[&str]) -> bool {
 }
 
 pub(super) fn operation(words: &[&str]) -> Option<Operation> {
+    if let Some((container, program)) = in_container(words) {
+        let inner = operation(program)?;
+        return Some(Operation { name: format!("{container} {}", inner.name), ..inner });
+    }
     let (head, rest) = without_runner(words).split_first()?;
     let mut name = file_name(head).to_owned();
     if let [_, option, script @ ..] = words
@@ -216,12 +236,6 @@ pub(super) fn operation(words: &[&str]) -> Option<Operation> {
         if !NESTED_SUBCOMMANDS.contains(word) {
             break;
         }
-    }
-    // The program counts, not the container alone.
-    if IN_CONTAINER.iter().any(|it| name.strip_prefix(it).is_some_and(|it| it.starts_with(' ')))
-        && let Some(program) = bare.next()
-    {
-        name = format!("{name} {}", file_name(program));
     }
     let is_target = |it: &str| it.contains(['/', '.']);
     if INTERPRETERS.contains(&name.as_str())

@@ -397,9 +397,8 @@ impl Evidence<'_> {
             _ if passes && !self.prints_contents => Some(true),
             // A failed test or compiler error counts, whatever ran after it.
             _ if kind.is_some_and(|it| it < ErrorLine::Message) => Some(false),
-            _ if self.hidden || self.asks => None,
+            _ if self.hidden || self.asks || self.shows_failed_part() => None,
             _ if !has_result && self.parsed.hides_check(!first.is_empty()) => None,
-            Some(_) if self.shows_failed_part() => None,
             Some(_) => Some(has_result || kind.is_none_or(|it| it < ErrorLine::Mark)),
             None if kind.is_some_and(|it| it != ErrorLine::Phrase) => Some(false),
             // The result of a script or pipe is unknown.
