@@ -136,6 +136,16 @@ fn what_was_asked_stopped_or_cut_off_has_no_outcome() {
 }
 
 #[test]
+fn what_powershell_was_started_to_run_is_read() {
+    let told = |line: &str| {
+        let command = format!("pwsh.exe -NoLogo -Command '{line}'");
+        found(Class::Command, &format!(r#"Bash {{"command":"{command}"}} => done"#))
+    };
+    assert_eq!(told("Get-Content -Path a.md -TotalCount 200"), "");
+    assert!(told("npm run build").contains("npm run build"));
+}
+
+#[test]
 fn a_checklist_of_questions_is_no_plan() {
     let plan = |list: &str| found(Class::OpenItem, &format!("model: {list}"));
     assert_eq!(plan("- [ ] Is the lid oiled?⏎- [ ] Is the lid painted?"), "");

@@ -137,17 +137,22 @@ fn over_ssh(command: &str) -> Option<(&str, &str)> {
     rest[quote + 1..].rsplit_once(mark)
 }
 
-/// The line that a shell is started to run, and what follows it: `zsh -lc 'LINE' && more`. The end of a long command may
-/// be cut off.
+/// The line that a shell is started to run, and what follows it: `zsh -lc 'LINE' && more`, `pwsh -NoLogo -Command 'LINE'`.
+/// The end of a long command may be cut off.
 fn of_shell(command: &str) -> Option<(&str, &str)> {
     let (shell, rest) = command.trim().split_once(" -")?;
-    let line = rest.split_once("c ").filter(|it| it.0.len() <= 2)?.1.trim();
+    let name = shell.rsplit(['/', '\\']).next().unwrap_or(shell);
+    let name = name.strip_suffix(".exe").unwrap_or(name);
+    let line = match name {
+        "pwsh" | "powershell" => rest.split_once("Command ")?.1.trim(),
+        "bash" | "dash" | "sh" | "zsh" => rest.split_once("c ").filter(|it| it.0.len() <= 2)?.1.trim(),
+        _ => return None,
+    };
     let mark = line.chars().next().filter(|it| matches!(it, '\'' | '"'))?;
     let line = &line[1..];
     let ends = |at: &usize| !line[..*at].ends_with('\\');
     let end = line.match_indices(mark).map(|it| it.0).find(ends);
-    let is_shell = ["bash", "dash", "sh", "zsh"].contains(&shell.rsplit('/').next().unwrap_or(shell));
-    is_shell.then(|| end.map_or((line, ""), |at| (&line[..at], &line[at + 1..])))
+    Some(end.map_or((line, ""), |at| (&line[..at], &line[at + 1..])))
 }
 
 /// Whether all parts of a command only look around.

@@ -425,7 +425,11 @@ pub(crate) fn clip(text: &str, chars: usize) -> (&str, bool) {
 pub(crate) fn clip_end(text: &str, chars: usize) -> &str {
     let Some((start, _)) = text.char_indices().rev().nth(chars.saturating_sub(1)) else { return text };
     let tail = &text[start..];
-    // Scripts without spaces have boundaries everywhere.
+    // Scripts without spaces have boundaries everywhere, but not within a word of katakana.
+    let katakana = |c: char| ('\u{30a1}'..='\u{30ff}').contains(&c);
+    if tail.starts_with(katakana) && text[..start].ends_with(katakana) {
+        return tail.trim_start_matches(katakana).trim_start();
+    }
     if tail.starts_with(|c: char| c >= '\u{2e80}') || text[..start].ends_with(char::is_whitespace) {
         return tail.trim_start();
     }
@@ -595,6 +599,7 @@ mod tests {
         assert_eq!(clip_end("one two three", 6), "three");
         assert_eq!(clip_end("le redémarrer seul", 12), "seul");
         assert_eq!(clip_end("再起動します", 3), "します");
+        assert_eq!(clip_end("ネットワークの確認", 7), "の確認");
         assert_eq!(clip("short", 9), ("short", false));
         assert_eq!(without_escapes("\u{1b}[31mred\u{1b}[0m\u{1b}(B"), "red");
         assert_eq!(without_escapes("\u{1b}]8;;https://a.b\u{1b}\\a\u{1b}]0;title\u{7}b"), "ab");
