@@ -31,7 +31,7 @@ pub(crate) use headings::{
 };
 use headings::{
     ANSWERED_ONCE, BOILERPLATE, Heading, STEP_BOXES, STEP_MARKS, SUFFIXES_ONCE, heading_text, is_lettered,
-    op_in, parse_heading, reply,
+    op_in, parse_heading, reply, says_none,
 };
 use history::{History, Kind, Message, Part};
 use step_index::StepIndex;
@@ -439,7 +439,7 @@ impl SummaryReader<'_> {
         let below = [BELOW, current].iter().any(|it| body.ends_with(it.trim_start()));
         let told = body.starts_with(mode::PLANNING) || below;
         let idle = BOILERPLATE.iter().any(|it| lower.starts_with(it));
-        if told || idle || body.is_empty() || body == "(none)" {
+        if told || idle || body.is_empty() || says_none(body) {
             return;
         }
         let stepped = STEP_MARKS.iter().any(|it| body.starts_with(it.0));
