@@ -6,6 +6,12 @@ use std::ops::Range;
 use crate::cues;
 use history::{Message, Text};
 
+/// Whether a text is the template of a command that was given no arguments.
+pub(crate) fn is_bare_template(text: &str) -> bool {
+    let between = |[start, end]: [&str; 2]| Some(text.split_once(start)?.1.split_once(end)?.0);
+    cues::TEMPLATE_ARGUMENTS.into_iter().find_map(between).is_some_and(|it| it.trim().is_empty())
+}
+
 /// Without the context that editors put before what was typed, and the quotes that `opencode run` adds.
 pub(crate) fn typed(text: &str) -> &str {
     let argument = text.trim().strip_prefix('"').and_then(|it| it.strip_suffix('"'));

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use crate::cues;
-use crate::own_words::{before_quoted_files, own_words};
+use crate::own_words::{before_quoted_files, is_bare_template, own_words};
 use crate::probe::{Class, Fact, Probe};
 use crate::text::{Row, Sentence, Shape, clip, content, is_dense, is_function, normal, rows, sentences};
 use history::{History, Kind, Message, Role};
@@ -163,6 +163,10 @@ pub(crate) fn ends(source: &History, out: &mut Vec<Probe>) {
         let several = message.texts().count() > 2;
         let review = message.texts().next().filter(|it| several && it.as_str().starts_with(REVIEW));
         let own = review.map_or_else(|| normal(&own(message)), |it| normal(it.as_str()));
+        // What the client put around nothing is not the user's.
+        if message.texts().any(|it| is_bare_template(it.as_str())) {
+            return None;
+        }
         let text = if weight(&own) == 0 {
             normal(clip(without_notices(&message.plain()).trim_start(), 300))
         } else {

@@ -134,11 +134,15 @@ fn first_path(text: &str) -> Option<(String, &str)> {
     (whole && is_path(path.as_str())).then(|| (path.as_str().to_owned(), rest))
 }
 
-/// Whether a heading is nothing but a path: in backticks, or with an extension.
+/// Whether a heading is nothing but a path, in backticks or with an extension, and perhaps a note: "`src/a.rs` (created)".
 pub(super) fn is_path_only(heading: &str) -> bool {
+    /// Maximum characters of the note.
+    const NOTE: usize = 40;
     first_path(heading).is_some_and(|(path, rest)| {
+        let rest = rest.trim();
+        let note = rest.starts_with('(') && rest.ends_with(')') && rest.chars().count() <= NOTE;
         let file = path.rsplit('/').next().is_some_and(|it| it.trim_start_matches('.').contains('.'));
-        rest.trim().is_empty() && (heading.starts_with('`') || path.contains('/') && file)
+        (rest.is_empty() || note) && (heading.starts_with('`') || path.contains('/') && file)
     })
 }
 

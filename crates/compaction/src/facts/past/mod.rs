@@ -5,6 +5,7 @@ pub(in crate::facts) mod evidence;
 pub(in crate::facts) mod expired_rules;
 mod files;
 pub(in crate::facts) mod headings;
+mod names;
 pub(in crate::facts) mod overtaken;
 pub(in crate::facts) mod step_index;
 pub(in crate::facts) mod temporary;
@@ -18,12 +19,12 @@ use crate::facts::talk;
 use crate::facts::talk::orders;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{
-    clip, flat, has_marker, is_machine_output, is_slash_command, sentences, without_announcement,
-    without_bold, without_markers,
+    clip, has_marker, is_machine_output, is_slash_command, sentences, without_announcement, without_bold,
+    without_markers,
 };
 use crate::facts::topic::LineKind;
 use crate::facts::voice::{EarlierSummary, ToolTopic};
-use crate::facts::{Detail, Fact, FileOp, Name, Polarity, Topic};
+use crate::facts::{Detail, Fact, FileOp, Polarity, Topic};
 use files::is_path_only;
 pub(crate) use headings::{
     ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, BELOW, EARLIER, FOLLOWED, GOES_ON, MORE_DONE,
@@ -177,6 +178,11 @@ struct SummaryReader<'a> {
     facts: &'a mut Vec<Fact>,
 }
 
+/// A step that says that no step is left: "No next step needed", "The task has been completed:".
+static NOTHING_LEFT: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)^\W*(?:no (?:next|further|remaining|pending) (?:steps?|actions?|tasks?|work)\b",
+    r"|(?:the|all) (?:[\w-]+ ){0,2}(?:tasks?|work|requests?) (?:has|have|is|are) (?:been )?(?:now )?(?:fully |successfully )?(?:completed?|done|finished)\b)",
+));
 /// What the user does, wants or said; not "prompts for user input".
 static OF_USER: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)\b(?:the user|per user|user (?:(?:will|must|should|does|has|explicitly|also) )?(?:\w+ed|said|told|forbade|says|wants?",
@@ -540,6 +546,11 @@ impl SummaryReader<'_> {
     }
 
     fn step(&mut self, topic: Topic, body: &str, checked: bool) {
+        if topic.is_open_step() && NOTHING_LEFT.is_match(body) {
+            // What is listed below it is done.
+            self.topic = Some(Topic::Findings);
+            return;
+        }
         let lower = body.to_lowercase();
         let mut text = body;
         let mut topic = if checked { Topic::Done } else { topic };
@@ -560,40 +571,5 @@ impl SummaryReader<'_> {
             text = temporary::PENDING_NOTE.replace_all(&text, "").into_owned();
         }
         self.push(topic, &text, Detail::None);
-    }
-
-    fn names(&mut self, body: &str) {
-        const KINDS: [(&str, Name); 11] = [
-            ("urls", Name::Url),
-            ("hashes", Name::Hash),
-            ("references", Name::Ticket),
-            ("tickets", Name::Ticket),
-            ("branches", Name::Branch),
-            ("versions", Name::Version),
-            ("ports", Name::Port),
-            ("ids", Name::Id),
-            ("values", Name::Setting),
-            ("settings", Name::Setting),
-            ("colours", Name::Colour),
-        ];
-        if let Some((place, list)) = body.strip_prefix("symbols").and_then(|it| it.split_once(": ")) {
-            let file = place.strip_prefix(" in ").map(str::to_owned);
-            for item in list.split(", ") {
-                let detail = Detail::Symbol { file: file.clone(), used: true };
-                self.push_seen(ToolTopic::Identifiers, item.trim_matches('`'), detail);
-            }
-            return;
-        }
-        let kind = body.split_once(": ").and_then(|(word, list)| {
-            Some((KINDS.iter().find(|it| word.eq_ignore_ascii_case(it.0))?.1, list))
-        });
-        match kind {
-            Some((kind, list)) => {
-                for item in list.split(", ") {
-                    self.push_seen(ToolTopic::Identifiers, item.trim_matches('`'), Detail::Name(kind));
-                }
-            }
-            None => self.push(Topic::Findings, &flat(clip(body, 300).0), Detail::None),
-        }
     }
 }

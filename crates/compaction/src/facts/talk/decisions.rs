@@ -28,6 +28,9 @@ const MAX_APPROVAL_CHARS: usize = 400;
 pub(super) static CHOSEN_OPTION: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)^\W*(?:(?:let'?s )?(?:go|do|take|use|pick|choose)(?: with| for)? )?(?:(?:option|approach|choice|number|plan|no\.?|#) ?)?([1-9]|[a-h])(?:\W|$)",
 );
+/// A prompt that begins with a quotation, or with a list of its own: its first number is no option of the model's.
+static QUOTES_OR_LISTS: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"^\s*[「『“\x22]|^\s*1[.)、] ?\S[\s\S]{3,}?[\s；;。]2[.)、]");
 /// Chooses several points of a list: `1, then 4`, `all 3 one by one`.
 pub(super) static CHOSEN_OPTIONS: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)^\W*(?:all (?:two|three|four|five|six|[2-9])|(?:(?:do|options?|numbers?|points?) )?[1-9](?:(?: ?, ?(?:then |and )?| ?& ?| and | then )[1-9])+)(?:\W*$|\W+(?:one by (?:one|1)|please|pls|first|now|in (?:this|that) order)\b)",
@@ -70,8 +73,9 @@ static QUESTION_WITHIN: AsciiFirstRegex = AsciiFirstRegex::new(
 );
 
 /// A Chinese question without a question mark.
-static CHINESE_QUESTION: AsciiFirstRegex =
-    AsciiFirstRegex::new(r"(?:什么|怎么样?|如何|多少|吗|呢|哪.{0,3})\W*$|^\W*(?:什么|为什么|怎么|如何|哪)");
+static CHINESE_QUESTION: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?:什么|怎么样?|如何|多少|吗|呢|哪.{0,3})\W*$|^\W*(?:什么|为什么|怎么|如何|哪)|你(?:认为|觉得)[^。]{0,80}还是",
+);
 
 /// The question that a text ends with.
 fn last_question(text: &str) -> Option<&str> {
@@ -141,6 +145,7 @@ pub(super) fn read_decisions(
     // "2", "option B", "go with the first": refers to the offered options.
     if short
         && !CHOSEN_OPTIONS.is_match(whole)
+        && !QUOTES_OR_LISTS.is_match(whole)
         && let Some(letter) = CHOSEN_OPTION.captures(whole).and_then(|it| it.get(1))
     {
         let alone = whole.chars().count() <= 3 || whole[..letter.start()].chars().any(char::is_alphabetic);

@@ -40,13 +40,22 @@ const TRANSCRIPTS: [[&str; 2]; 2] = [
 /// Markers between which Gemini CLI quotes the files that a prompt names; the second may be missing.
 const REFERENCED: [&str; 2] = ["--- Content from referenced files ---", "--- End of content ---"];
 
-/// What the user typed behind a command of Spec Kit, around which Codex sends the command's template; of a command
-/// without arguments, the template's first sentence.
-fn spec_kit_request(text: &str) -> Option<&str> {
+/// What the user typed behind a command of Spec Kit, around which Codex sends the command's template, and the template.
+fn spec_kit(text: &str) -> Option<(&str, &str)> {
     let block = text.trim_start().strip_prefix("## User Input")?.trim_start().strip_prefix("```text")?;
     let (typed, template) = block.split_once("\n```")?;
-    let typed = typed.trim();
     let is_template = template.trim_start().starts_with("You **MUST** consider the user input");
+    is_template.then(|| (typed.trim(), template))
+}
+
+/// Whether a text is the template of a command of Spec Kit without arguments.
+pub(in crate::facts) fn is_bare_spec_kit(text: &str) -> bool {
+    spec_kit(text).is_some_and(|(typed, _)| typed.is_empty())
+}
+
+/// What the user typed behind a command of Spec Kit; of a command without arguments, the template's first sentence.
+fn spec_kit_request(text: &str) -> Option<&str> {
+    let (typed, template) = spec_kit(text)?;
     let first = || {
         let (_, body) = template.split_once("\n## ")?.1.split_once('\n')?;
         let line = body.trim_start().lines().next()?;
@@ -54,7 +63,7 @@ fn spec_kit_request(text: &str) -> Option<&str> {
         let line = line.split_once(". ").filter(|it| is_number(it.0)).map_or(line, |it| it.1);
         line.split(". ").next()
     };
-    if typed.is_empty() { first() } else { Some(typed) }.filter(|_| is_template)
+    if typed.is_empty() { first() } else { Some(typed) }
 }
 
 /// Of the template that OpenCode sends for `/init`, the first sentence, which says what is asked, and what the user typed
