@@ -110,6 +110,7 @@ static STARTS_WITH_CHANGE: AsciiFirstRegex = AsciiFirstRegex::new(
 );
 /// Opening of a step that is done when the files it names exist, or are gone.
 static STARTS_WITH_CREATE: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)^\W*(?:create|write|add|generate)\b");
+static STARTS_WITH_NEW_FILE: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)^\W*create\b");
 static STARTS_WITH_DELETE: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)^\W*(?:delete|remove|drop)\b");
 /// A file name in a step.
 pub(super) static FILE: AsciiFirstRegex =
@@ -185,6 +186,8 @@ impl<'a> Evidence<'a> {
         }
         self.all_files(step, message, |_, op| match op {
             FileOp::Created | FileOp::CreatedThenEdited | FileOp::Written => creates,
+            // A file that was edited or committed is there.
+            FileOp::Edited => STARTS_WITH_NEW_FILE.is_match(step),
             FileOp::Deleted => !creates,
             _ => false,
         })

@@ -19,8 +19,8 @@ use crate::facts::talk;
 use crate::facts::talk::orders;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{
-    clip, has_marker, is_machine_output, is_slash_command, sentences, without_announcement, without_bold,
-    without_markers,
+    clip, ends_with_colon, has_marker, is_machine_output, is_slash_command, sentences, without_announcement,
+    without_bold, without_markers,
 };
 use crate::facts::topic::LineKind;
 use crate::facts::voice::{EarlierSummary, ToolTopic};
@@ -546,7 +546,7 @@ impl SummaryReader<'_> {
     }
 
     fn step(&mut self, topic: Topic, body: &str, checked: bool) {
-        if topic.is_open_step() && NOTHING_LEFT.is_match(body) {
+        if topic.is_open_step() && ends_with_colon(body) && NOTHING_LEFT.is_match(body) {
             // What is listed below it is done.
             self.topic = Some(Topic::Findings);
             return;

@@ -269,7 +269,7 @@ fn mark_chatbot(lines: &[&str], kinds: &mut [Region]) {
     }
     let cites = |at: &usize| {
         let cited = |it: &&str| lines[*at].split('`').step_by(2).any(|part| part.contains(*it));
-        CHATBOT_CITES.iter().any(|it| cited(&it))
+        CHATBOT_CITES.iter().any(cited)
     };
     let all: Vec<usize> = (0..lines.len()).filter(cites).collect();
     let count =
