@@ -110,6 +110,7 @@ static STARTS_WITH_CHANGE: AsciiFirstRegex = AsciiFirstRegex::new(
 );
 /// Opening of a step that is done when the files it names exist, or are gone.
 static STARTS_WITH_CREATE: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)^\W*(?:create|write|add|generate)\b");
+/// Of these, the opening that asks for a file, not for something in it.
 static STARTS_WITH_NEW_FILE: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)^\W*create\b");
 static STARTS_WITH_DELETE: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)^\W*(?:delete|remove|drop)\b");
 /// A file name in a step.

@@ -127,16 +127,11 @@ pub(super) fn is_lettered(lead: &str) -> bool {
     title.is_some_and(|it| it.first().is_some_and(u8::is_ascii_alphabetic) && it.get(1) == Some(&b'.'))
 }
 
-/// An item that says that there is none: `(none)`, `No code errors encountered`.
-static NONE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+/// An item that says that its section is empty: `(none)`, `No code errors encountered`.
+pub(super) static SAYS_NONE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)^\W*(?:none|n/a)\W*$|^\W*no (?:[a-z]+ ){0,2}(?:errors?|issues?|bugs?|problems?|failures?|blockers?|(?:user )?feedback)",
     r"(?: (?:were|was|have been|has been))?(?: (?:encountered|found|reported|received|seen|so far|yet))?(?: (?:in|during) (?:this|the) \w+)?\W*$",
 ));
-
-/// Whether an item of a section says that the section is empty.
-pub(super) fn says_none(item: &str) -> bool {
-    NONE.is_match(item)
-}
 
 /// The text of a heading that is marked with `#`.
 pub(super) fn heading_text(lead: &str) -> &str {

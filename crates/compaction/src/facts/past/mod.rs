@@ -31,8 +31,8 @@ pub(crate) use headings::{
     REPLIED_BELOW, REPLY_TO,
 };
 use headings::{
-    ANSWERED_ONCE, BOILERPLATE, Heading, STEP_BOXES, STEP_MARKS, SUFFIXES_ONCE, heading_text, is_lettered,
-    op_in, parse_heading, reply, says_none,
+    ANSWERED_ONCE, BOILERPLATE, Heading, SAYS_NONE, STEP_BOXES, STEP_MARKS, SUFFIXES_ONCE, heading_text,
+    is_lettered, op_in, parse_heading, reply,
 };
 use history::{History, Kind, Message, Part};
 use step_index::StepIndex;
@@ -445,7 +445,7 @@ impl SummaryReader<'_> {
         let below = [BELOW, current].iter().any(|it| body.ends_with(it.trim_start()));
         let told = body.starts_with(mode::PLANNING) || below;
         let idle = BOILERPLATE.iter().any(|it| lower.starts_with(it));
-        if told || idle || body.is_empty() || says_none(body) {
+        if told || idle || body.is_empty() || SAYS_NONE.is_match(body) {
             return;
         }
         let stepped = STEP_MARKS.iter().any(|it| body.starts_with(it.0));

@@ -21,7 +21,7 @@ const CHANGED_SINCE: &str = "changed since, and checks passed: ";
 /// Prefix of an earlier summary's finding if all its files, or the one it begins with, were changed since.
 const FILE_CHANGED: &str = "changed since: ";
 /// Prefix of an earlier summary's finding about what git had not committed, if a commit followed.
-const COMMITTED_SINCE: &str = "a commit followed: ";
+const COMMIT_FOLLOWED: &str = "a commit followed: ";
 /// Prefix of a finding that the user ordered the model to act on, if the model reported that it did.
 const WORKED_ON: &str = "worked on since: ";
 
@@ -119,12 +119,12 @@ fn changed_since(fact: &Fact, evidence: &Evidence) -> Option<&'static str> {
     }
     let older = fact.topic == Topic::Findings && fact.voice() == Voice::Summary;
     let of_file = || text.split_once(": ").is_some_and(|it| changed(it.0).is_some());
-    if !older || text.starts_with(FILE_CHANGED) || text.starts_with(COMMITTED_SINCE) {
+    if !older || text.starts_with(FILE_CHANGED) || text.starts_with(COMMIT_FOLLOWED) {
         return None;
     }
     let uncommitted = || UNCOMMITTED.is_match(text) && !LEFT_FOR_LATER.is_match(text);
     if evidence.last_commit() > Some(fact.message) && uncommitted() {
-        return Some(COMMITTED_SINCE);
+        return Some(COMMIT_FOLLOWED);
     }
     (of_file() || changed(text).is_some()).then_some(FILE_CHANGED)
 }

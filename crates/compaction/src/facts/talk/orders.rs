@@ -52,6 +52,7 @@ pub(super) fn begins_with_no(reply: &str) -> bool {
     first.is_some_and(|it| NO.iter().any(|no| it.eq_ignore_ascii_case(no)))
 }
 
+/// A "no" and then an order, whatever was asked.
 static NO_TO_ALL: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?i)^\W*no (?:push|commit|use|try) (?:everything|all)\b");
 

@@ -32,7 +32,7 @@ static SPEAKER: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 static CHATBOT_SAID: AsciiFirstRegex = AsciiFirstRegex::new(
     r"^(?:ChatGPT|Gemini|Claude|Copilot|Grok) (?:said|a dit|dijo|disse|hat gesagt|ha detto|说|說|のメッセージ)\s?[:：]?\s*$",
 );
-/// How Gemini's app cites in what it writes; nobody types that.
+/// The marks with which Gemini's app cites.
 const CHATBOT_CITES: [&str; 2] = ["[cite: ", "[cite_start]"];
 /// A shell prompt with a command: `❯ ls`, `$ ls`, `me@host:~$ ls`.
 static SHELL_PROMPT: AsciiFirstRegex =
@@ -267,15 +267,15 @@ fn mark_chatbot(lines: &[&str], kinds: &mut [Region]) {
         kinds[from..to].fill(Region::Transcript);
         return;
     }
-    let cites = |at: &usize| {
-        let cited = |it: &&str| lines[*at].split('`').step_by(2).any(|part| part.contains(*it));
-        CHATBOT_CITES.iter().any(cited)
+    // In code, the marks are what the prompt is about.
+    let citations = |line: &str| -> usize {
+        let prose = line.split('`').step_by(2);
+        prose.map(|it| CHATBOT_CITES.iter().map(|mark| it.matches(mark).count()).sum::<usize>()).sum()
     };
-    let all: Vec<usize> = (0..lines.len()).filter(cites).collect();
-    let count =
-        || all.iter().map(|at| CHATBOT_CITES.iter().map(|it| lines[*at].matches(it).count()).sum::<usize>());
-    if let [first, .., last] | [first @ last] = all[..]
-        && count().sum::<usize>() >= CITATIONS
+    let cites = |at: &usize| citations(lines[*at]) > 0;
+    let (first, last) = ((0..lines.len()).find(cites), (0..lines.len()).rfind(cites));
+    if let (Some(first), Some(last)) = (first, last)
+        && lines.iter().map(|it| citations(it)).sum::<usize>() >= CITATIONS
     {
         let from = (0..first).rfind(blank).map_or(0, |it| it + 1);
         let to = (last..lines.len()).find(blank).unwrap_or(lines.len());

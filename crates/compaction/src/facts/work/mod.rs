@@ -2,6 +2,7 @@
 
 mod changed_files;
 pub(in crate::facts) mod command;
+pub(in crate::facts) mod excuses;
 pub(in crate::facts) mod file_mentions;
 mod files;
 pub(in crate::facts) mod git;

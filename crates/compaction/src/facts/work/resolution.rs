@@ -1,4 +1,4 @@
-//! Which earlier failures a later success resolves, or a statement of the model excuses.
+//! Which earlier failures a later success resolves.
 
 use std::collections::HashSet;
 
@@ -6,8 +6,7 @@ use super::Work;
 use super::command::{self, Operation, ParsedCommand};
 use super::paths::{file_name, is_elsewhere};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
-use crate::facts::text::cues::{CUES, Lowercased};
-use crate::facts::text::{clip, flat, is_machine_output, sentences, without_durations};
+use crate::facts::text::{clip, flat, sentences, without_durations};
 use crate::facts::{Detail, Fact};
 use history::Output;
 
@@ -17,13 +16,13 @@ const NEAR: usize = 10;
 const RECENT: usize = 32;
 
 /// A program rejected its arguments or does not exist, or an inline script has a syntax error.
-static WRONG_CALL: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+pub(super) static WRONG_CALL: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)\b(?:unknown|unrecogni[sz]ed|unexpected|invalid|illegal|no such) (?:option|argument|flag|switch|command|subcommand)s?\b",
     r"|^usage:|command not found|\b(?:Syntax|Indentation)Error\b|unexpected (?:EOF|end of file)",
 ));
 static MISSING_PROGRAM: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?:^|[\s:])([\w.-]+): (?:command )?not found\b");
-static MISSING_FILE: AsciiFirstRegex = AsciiFirstRegex::new(
+pub(super) static MISSING_FILE: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)no such file|not found|does not exist|did not match any|ENOENT|cannot find|can't open",
 );
 /// A module or program is not installed; one of the groups captures its name.
@@ -66,37 +65,6 @@ const MISFITS: [&str; 15] = [
     // Gemini CLI
     "failed to edit, ",
 ];
-/// Excuses for a failure that is not the work's fault, and the words with which a model gives them.
-pub(in crate::facts) static EXCUSES: [(&str, AsciiFirstRegex); 4] = [
-    excuse(
-        "pre-existing",
-        concat!(
-            r"(?i)\bpre-?existing\b|\b(?:already|also) fail(?:s|ed|ing) (?:on|before|without)\b|\bfail(?:s|ed)? (?:on|in) (?:main|master)\b",
-            r"|bereits (?:vorher|vorhanden)|préexistant|preexistente|既存|既有|기존",
-        ),
-    ),
-    excuse("unrelated", r"(?i)\bunrelated\b"),
-    excuse("flaky", r"(?i)\b(?:flaky|flakiness)\b"),
-    excuse(
-        "expected",
-        r"\b(?:TDD|RED)\b|(?i:\b(?:expected|intended) (?:to fail|failures?)\b|\bfail(?:s|ed|ing)? as (?:expected|intended)\b)",
-    ),
-];
-
-const fn excuse(word: &'static str, pattern: &'static str) -> (&'static str, AsciiFirstRegex) {
-    (word, AsciiFirstRegex::new(pattern))
-}
-
-static DOUBTED: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)\?\s*$|\b(?:not|n['’]t|whether|if|might|may|maybe|could|perhaps|probably|check|verify|likely)\b",
-);
-
-/// The model says that it runs a command to see it fail.
-static WANTS_FAILURE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
-    r"(?i)\bnegative (?:check|test|case)s?\b|\bred phase\b|\bfails? without (?:the|this) (?:fix|change)\b",
-    r"|\b(?:verify|confirm|check|prove|ensure|see)(?: that)? (?:it|they|(?:the|new) \w+) fails?\b|\b(?:it|this|that|they) (?:should|must) fail\b",
-));
-
 /// A failed command whose retry is still expected.
 pub(super) struct Retry {
     error: usize,
@@ -410,7 +378,7 @@ impl Work<'_> {
         self.retries.retain(|it| it.left > 0 && !it.steps.is_empty());
     }
 
-    fn recent_errors(&mut self) -> impl Iterator<Item = &mut Fact> {
+    pub(super) fn recent_errors(&mut self) -> impl Iterator<Item = &mut Fact> {
         self.errors.iter_mut().rev().take(RECENT)
     }
 
@@ -468,43 +436,6 @@ impl Work<'_> {
             };
             if fits {
                 *resolved = Some(number);
-            }
-        }
-    }
-
-    /// Excuses the failure of a check that, as `said` (command or description) tells, was run to see it fail.
-    pub(super) fn note_wanted_failure(&mut self, number: usize, said: &str) {
-        if !WANTS_FAILURE.is_match(said) {
-            return;
-        }
-        for error in self.recent_errors().filter(|it| it.message == number) {
-            let other = MISSING_FILE.is_match(&error.text) || WRONG_CALL.is_match(&error.text);
-            if let Detail::Error { of: Some(of), excused: excused @ None, .. } = &mut error.detail
-                && !other
-                && command::checks_or_delivers(of)
-            {
-                *excused = Some((number, "expected"));
-            }
-        }
-    }
-
-    /// Excuses the newest failures that the model calls pre-existing, unrelated, flaky or expected.
-    pub(super) fn note_excuse(&mut self, number: usize, text: &str) {
-        /// Number of messages after the failure within which a model says so.
-        const SOON: usize = 8;
-        let Some(newest) = self.errors.iter().map(|it| it.message).max() else { return };
-        if number.saturating_sub(newest) > SOON || excuse_in(text).is_none() {
-            return;
-        }
-        let says = |it: &&str| {
-            CUES.failure.is_in(&Lowercased::of(it)) && !DOUBTED.is_match(it) && !is_machine_output(it)
-        };
-        let Some(word) = sentences(text).into_iter().filter(says).find_map(excuse_in) else { return };
-        for error in self.recent_errors().filter(|it| it.message == newest) {
-            if let Detail::Error { of: Some(of), excused, .. } = &mut error.detail
-                && command::checks_or_delivers(of)
-            {
-                *excused = Some((number, word));
             }
         }
     }
@@ -569,12 +500,6 @@ fn same_step(a: &[String], b: &[&str], moved: bool) -> bool {
             || moved && a.contains('/') && b.contains('/') && file_name(a) == file_name(b)
     };
     a.len() == b.len() && a.iter().zip(b).all(same)
-}
-
-/// The first excuse in a text.
-fn excuse_in(text: &str) -> Option<&'static str> {
-    let found = EXCUSES.iter().filter_map(|(word, pattern)| Some((pattern.find(text)?.start(), *word)));
-    found.min().map(|it| it.1)
 }
 
 /// Whether an error only says that the file has what an edit wanted (Claude Code, pi).

@@ -14,6 +14,17 @@ fn filters(program: &str) -> bool {
     greps(program) || FILTERS.contains(&program)
 }
 
+/// Whether a program lets only the lines of its input through that match a pattern.
+fn searches(program: &Program) -> bool {
+    greps(name(program)) || ["Select-String", "sls", "findstr"].contains(&name(program))
+}
+
+/// Whether an option makes a search let through what does not match: `-v`, `-vi`.
+fn inverts(word: &str) -> bool {
+    let flags = word.starts_with('-') && !word.starts_with("--") && word.len() <= 4;
+    flags && word.contains('v') || word == "--invert-match" || word == "-NotMatch"
+}
+
 /// Programs that print their input and always succeed.
 const VIEWERS: [&str; 5] = ["head", "tail", "cat", "tee", "less"];
 
@@ -41,9 +52,8 @@ impl ParsedCommand {
         let from = self.programs.iter().rposition(|it| it.joint != Joint::Pipe).unwrap_or(0);
         let (before, pipe) = self.programs.split_at(from);
         let finds = |it: &Program| {
-            let inverts =
-                |it: &String| it.starts_with('-') && !it.starts_with("--") && it.contains(['v', 'q']);
-            greps(name(it)) && !it.words.iter().any(inverts)
+            let is_quiet = |it: &str| it.starts_with('-') && !it.starts_with("--") && it.contains('q');
+            greps(name(it)) && !it.words.iter().any(|it| inverts(it) || is_quiet(it))
         };
         let Some((_, filters)) = pipe.split_first() else { return false };
         before.iter().all(prepares)
@@ -71,17 +81,12 @@ impl ParsedCommand {
             let lower = text.to_lowercase();
             ["error", "fail", "exception", "panic"].iter().any(|it| lower.contains(it))
         };
-        let inverts = |it: &String| {
-            let flags = it.starts_with('-') && !it.starts_with("--") && it.len() <= 4;
-            flags && it.contains('v') || it == "--invert-match" || it == "-NotMatch"
-        };
-        let searches = |it: &Program| {
-            (greps(name(it)) || ["Select-String", "sls", "findstr"].contains(&name(it)))
-                && it.words[1..].iter().any(|it| is_about_errors(it))
-                && !it.words[1..].iter().any(inverts)
+        let finds = |it: &Program| {
+            let words = &it.words[1..];
+            searches(it) && words.iter().any(|it| is_about_errors(it)) && !words.iter().any(|it| inverts(it))
         };
         let mut last_pipe = self.programs.iter().rev().take_while(|it| it.joint == Joint::Pipe);
-        !self.is_read_only() && last_pipe.any(searches) && is_about_errors(output)
+        !self.is_read_only() && last_pipe.any(finds) && is_about_errors(output)
     }
 
     /// Whether its last program exits with 1 if it finds nothing or a difference, so that an exit code of 1
