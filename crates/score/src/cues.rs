@@ -300,6 +300,8 @@ pub(super) const FILE_WORDS: &[(&[FileOp], &[&str])] = &[
         "modifié", "modifiés",
     ]),
     (&[Edited, Created], &["changed", "changes", "touched", "rewrote", "rewritten"]),
+    // Whatever the session did to the file before.
+    (&[Read, Edited, Created], &["committed"]),
     (&[Created], &[
         "created", "create", "added", "add", "new", "creado", "creados", "создан", "созданы", "erstellt",
         "angelegt", "créé", "créés",

@@ -65,6 +65,8 @@ pub enum FileOp {
     /// Existed before and was overwritten as a whole.
     Written,
     Edited,
+    /// Committed here; what changed it, and whether that was before the session, is unknown.
+    Committed,
     Renamed,
     Deleted,
     /// Its changes were discarded: it is as it was before.
@@ -88,6 +90,7 @@ impl FileOp {
             | Self::CreatedThenEdited
             | Self::Written
             | Self::Edited
+            | Self::Committed
             | Self::Renamed
             | Self::ReadThenChanged
             | Self::Deleted => true,

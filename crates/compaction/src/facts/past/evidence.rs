@@ -188,7 +188,7 @@ impl<'a> Evidence<'a> {
         self.all_files(step, message, |_, op| match op {
             FileOp::Created | FileOp::CreatedThenEdited | FileOp::Written => creates,
             // A file that was edited or committed is there.
-            FileOp::Edited => STARTS_WITH_NEW_FILE.is_match(step),
+            FileOp::Edited | FileOp::Committed => STARTS_WITH_NEW_FILE.is_match(step),
             FileOp::Deleted => !creates,
             _ => false,
         })
@@ -232,7 +232,11 @@ impl<'a> Evidence<'a> {
             at < last
                 && matches!(
                     op,
-                    FileOp::Created | FileOp::CreatedThenEdited | FileOp::Written | FileOp::Edited
+                    FileOp::Created
+                        | FileOp::CreatedThenEdited
+                        | FileOp::Written
+                        | FileOp::Edited
+                        | FileOp::Committed
                 )
         })
     }

@@ -216,11 +216,12 @@ pub(super) const STEP_BOXES: [(&str, Topic); 3] =
     [("[done]", Topic::Done), ("[in progress]", Topic::Active), ("[todo]", Topic::Open)];
 
 /// Words for file operations, in lower case; the first match counts.
-pub(in crate::facts) const FILE_OPS: [(&str, FileOp); 27] = [
+pub(in crate::facts) const FILE_OPS: [(&str, FileOp); 28] = [
     ("read, changed since", FileOp::ReadThenChanged),
     ("created, edited", FileOp::CreatedThenEdited),
     ("edited earlier, read", FileOp::ReadAfterEdit),
     ("read, changes undone", FileOp::Restored),
+    ("changed, committed", FileOp::Committed),
     ("rewritten", FileOp::Written),
     ("written", FileOp::Written),
     ("deleted", FileOp::Deleted),

@@ -14,8 +14,10 @@ use crate::facts::FileOp;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ChangedBy {
     Session,
-    /// A subagent, or unknown.
+    /// A subagent.
     Other,
+    /// Unknown: only the commit shows the change.
+    Unknown,
 }
 
 impl Work<'_> {
@@ -46,7 +48,7 @@ impl Work<'_> {
         // A list of another worktree says nothing about this one.
         let here = tree.map(str::to_owned);
         let listed_before = self.listed_in.contains(&here);
-        let since = |it: &String| listed_before && !has_listed(self.changed_before.keys(), it);
+        let since = |it: &String| listed_before && !has_listed(self.changed_before.iter(), it);
         let mut changes = Vec::new();
         for (of_commit, it) in
             of_commit.iter().map(|it| (true, it)).chain(listed.iter().map(|it| (false, it)))
@@ -69,16 +71,10 @@ impl Work<'_> {
         };
         let committed = committed.into_iter().filter_map(|it| resolve(&named(it)));
         let committed = committed.filter(|it| is_file(it) && (at_root || files.contains_key(it)));
-        // A file that was changed already when it was read may be unchanged since.
-        let as_read = |it: &String| {
-            let read = self.files.get(it).filter(|it| it.op == FileOp::Read);
-            read.zip(self.changed_before.get(it)).is_some_and(|(read, listed)| *listed < read.message)
-        };
-        let by = |it: &String| (!as_read(it)).then_some(ChangedBy::Other);
-        changes.extend(committed.map(|it| (it.clone(), Change::Modified, by(&it), false)));
+        changes.extend(committed.map(|it| (it, Change::Modified, Some(ChangedBy::Unknown), false)));
         let names = || changes.iter().map(|it| it.0.clone());
         if !self.uncommitted.has_delegated() || !listed_before {
-            names().for_each(|it| _ = self.changed_before.entry(it).or_insert(number));
+            self.changed_before.extend(names());
         }
         if whole && self.uncommitted_at_first.is_none() {
             self.uncommitted_at_first = Some(names().collect());
@@ -152,6 +148,7 @@ impl Work<'_> {
             (Some(op), Change::Modified | Change::Added | Change::Untracked) if op.changes() => return,
             (Some(_) | None, _) if by.is_none() => return,
             (None, Change::Deleted) => FileOp::Deleted,
+            (_, Change::Modified) if by == Some(ChangedBy::Unknown) => FileOp::Committed,
             (
                 Some(FileOp::Read | FileOp::ReadAfterEdit),
                 Change::Modified | Change::Added | Change::Untracked,
@@ -159,9 +156,11 @@ impl Work<'_> {
             (_, Change::Modified) => FileOp::Edited,
             (_, Change::Added | Change::Untracked) => FileOp::Created,
         };
-        let stays = |it: FileOp| matches!(it, FileOp::ReadThenChanged | FileOp::CreatedThenEdited);
+        let stays = |it: FileOp| {
+            matches!(it, FileOp::ReadThenChanged | FileOp::CreatedThenEdited | FileOp::Committed)
+        };
         // The message of the read stays: a kept tail that holds only the commit does not show the read.
-        let number = read_at.filter(|_| stays(op)).unwrap_or(number);
+        let number = read_at.filter(|_| stays(op) && known != Some(FileOp::Mentioned)).unwrap_or(number);
         self.files.insert(name, FileState::new(number, op));
     }
 }

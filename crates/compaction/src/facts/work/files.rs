@@ -286,6 +286,7 @@ impl Work<'_> {
                 None | Some(FileOp::Read | FileOp::Mentioned | FileOp::Restored) => Some(FileOp::Read),
                 Some(
                     FileOp::Edited
+                    | FileOp::Committed
                     | FileOp::CreatedThenEdited
                     | FileOp::Written
                     | FileOp::Created
@@ -311,6 +312,7 @@ impl Work<'_> {
                         | FileOp::CreatedThenEdited
                         | FileOp::Written
                         | FileOp::Edited
+                        | FileOp::Committed
                         | FileOp::Restored
                         | FileOp::ReadAfterEdit
                         | FileOp::Read
@@ -443,6 +445,7 @@ fn was_there_before(op: FileOp) -> bool {
     match op {
         FileOp::Written
         | FileOp::Edited
+        | FileOp::Committed
         | FileOp::Restored
         | FileOp::ReadAfterEdit
         | FileOp::Read

@@ -125,8 +125,8 @@ struct Work<'a> {
     uncommitted: git::uncommitted::Uncommitted,
     commits: git::commits::Commits,
     log: git::log::Log,
-    /// Files that git listed as changed before any delegation, or in its first list, with the message.
-    changed_before: HashMap<String, usize>,
+    /// Files that git listed as changed before any delegation, or in its first list.
+    changed_before: HashSet<String>,
     /// Files changed in worktrees that were removed since.
     changed_in_removed_worktrees: Vec<String>,
     /// Files taken out of git by `git rm --cached`: listed as deleted, but still on disk.

@@ -82,7 +82,7 @@ const MAX_KEPT_PROMPT: usize = 300;
 const MAX_TAIL_GOAL: usize = 200;
 
 /// Maximum characters of a goal that was answered before the last request. Its rules have their own lines.
-const MAX_ANSWERED_GOAL: usize = 1_500;
+const MAX_ANSWERED_GOAL: usize = 6_000;
 
 /// What has been admitted so far.
 #[derive(Default)]

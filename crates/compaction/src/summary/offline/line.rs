@@ -112,16 +112,20 @@ impl LineStyle {
 
     /// What is known of an error that nothing resolved. Later work may have ended it, and an earlier summary's error may
     /// have ended before.
-    fn state_of_unresolved(&self, error: &Fact, of: Option<&str>) -> &'static str {
+    fn state_of_unresolved(&self, error: &Fact, of: Option<&str>) -> String {
         if error.voice() == Voice::Summary {
-            return "status unknown";
+            return "status unknown".to_owned();
         }
         if self.last_work.is_none_or(|it| it <= error.message) {
-            return "unresolved";
+            return "unresolved".to_owned();
+        }
+        let request = self.answers.iter().rfind(|it| it.request < error.message);
+        if let Some(request) = request.filter(|it| !it.passed_over && it.reply > error.message) {
+            return format!("request answered at #{}", request.reply);
         }
         match of.and_then(|it| self.last_runs.get(&command_key(it))) {
-            Some(last) if *last <= error.message => "not run again in this form",
-            Some(_) | None => "status unknown",
+            Some(last) if *last <= error.message => "not run again in this form".to_owned(),
+            Some(_) | None => "status unknown".to_owned(),
         }
     }
 
@@ -203,7 +207,7 @@ fn raw_line(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
         }
         Detail::Error { of, resolved, similar, excused } => {
             let known = error_state(fact.message, *resolved, *similar, *excused);
-            let state = known.unwrap_or_else(|| style.state_of_unresolved(fact, of.as_deref()).to_owned());
+            let state = known.unwrap_or_else(|| style.state_of_unresolved(fact, of.as_deref()));
             single(error(fact, of.as_deref(), resolved.is_some(), &state, ended, chars))
         }
         Detail::Choice { asked, means, refused, superseded } => {
@@ -367,6 +371,7 @@ pub(super) fn op_words(op: FileOp) -> &'static str {
         FileOp::CreatedThenEdited => "created, edited",
         FileOp::Written => "written",
         FileOp::Edited => "edited",
+        FileOp::Committed => "changed, committed",
         FileOp::Renamed => "renamed",
         FileOp::Deleted => "deleted",
         FileOp::Restored => "read, changes undone",

@@ -30,7 +30,7 @@ const fn printed_by(
 pub(in crate::facts) struct Operation {
     pub(in crate::facts) name: String,
     pub(in crate::facts) targets: Vec<String>,
-    /// What a check is limited to, other than files: a package, the name of a test.
+    /// What it is limited to, other than files: a package, the name of a test, a branch.
     pub(in crate::facts) limits: Vec<String>,
 }
 
@@ -255,12 +255,11 @@ pub(super) fn operation(words: &[&str]) -> Option<Operation> {
     let given = bare.filter(|_| name != "git commit");
     let targets = given.filter(|it| is_target(it) && !whole(it)).take(MAX_TARGETS);
     let targets = targets.map(|it| (*it).to_owned()).collect();
-    let checks = name.split([' ', ':']).any(|it| SETUP_WORDS.contains(&it));
-    let limits = if checks { limits(&rest[verbs..]) } else { Vec::new() };
+    let limits = if name == "git commit" { Vec::new() } else { limits(&rest[verbs..]) };
     Some(Operation { name, targets, limits })
 }
 
-/// What the arguments of a check limit it to, other than files: a package, the name of a test.
+/// What arguments limit an operation to, other than files: a package, the name of a test, a branch.
 fn limits(words: &[&str]) -> Vec<String> {
     const FLAGS: [&str; 13] = [
         "-k",
