@@ -30,8 +30,10 @@ pub(super) fn shown(lines: &[impl AsRef<str>]) -> (String, Session) {
     (out, session)
 }
 
-/// Sessions of the agents: name and bytes.
+/// Sessions of the agents, name and bytes: every fourth by name, or all with `EPITOME_CORPUS_WHOLE`.
 pub(super) fn sessions() -> Vec<(String, Vec<u8>)> {
+    #[expect(clippy::disallowed_methods, reason = "tests find their data by it")]
+    let every = if std::env::var_os("EPITOME_CORPUS_WHOLE").is_some() { 1 } else { 4 };
     let folder = |key: &str, name: &str| {
         #[expect(clippy::disallowed_methods, reason = "tests find their data by it")]
         let found = std::env::var_os(key).map(PathBuf::from);
@@ -46,15 +48,16 @@ pub(super) fn sessions() -> Vec<(String, Vec<u8>)> {
         .chain(["claude", "codex", "gemini", "opencode"].map(|it| kit.join(it)))
         .collect();
     let files = folders.iter().filter_map(|it| std::fs::read_dir(it).ok()).flatten();
-    let mut out: Vec<_> = files
+    let mut paths: Vec<PathBuf> = files
         .filter_map(|it| Some(it.ok()?.path()))
         .filter(|it| it.extension().is_some_and(|it| it == "jsonl" || it == "json"))
-        .filter_map(|it| Some((it.display().to_string(), std::fs::read(it).ok()?)))
         .collect();
+    paths.sort();
+    let read = |it: PathBuf| Some((it.display().to_string(), std::fs::read(it).ok()?));
+    let out: Vec<_> = paths.into_iter().step_by(every).filter_map(read).collect();
     if out.is_empty() {
         eprintln!("SKIPPED: sessions::tests: no corpus (set EPITOME_CORPUS)");
     }
-    out.sort();
     out
 }
 

@@ -1,4 +1,4 @@
-//! Many clients for a long time: `just soak` for an hour, a minute of it in `.ci/run`, by itself, since memory and times
+//! Many clients for a long time: `just soak` for an hour, half a minute of it in `.ci/run`, by itself, since memory and times
 //! mean nothing while other tests use the same cores; a few seconds of it, for errors alone, in every `cargo test`.
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -254,7 +254,7 @@ fn many_clients_for_a_long_time() {
         );
         return;
     }
-    // In a minute the allocator's arenas still fill with what 64 clients hold at once (7 % were seen on a busy machine,
+    // At first the allocator's arenas still fill with what 64 clients hold at once (7 % were seen on a busy machine,
     // where the hour came out even); what grows without end shows in an hour.
     let most = if seconds >= 600 { 1.05 } else { 1.2 };
     assert!(last as f64 <= first as f64 * most, "memory grew from {first} to {last} kB");
