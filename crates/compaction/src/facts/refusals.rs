@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use super::plan::first_question;
-use super::talk::is_trivial;
+use super::talk::{is_question, is_trivial};
 use super::text::cues::{CUES, Lowercased};
 use super::text::{clip, flat};
 use super::voice::{ModelTopic, Prompt, Quote, ToolTopic};
+use super::work::command::is_read_only;
 use super::work::paths::path;
 use super::{Detail, Fact, Topic, Voice, input_of};
 use history::tools;
@@ -65,7 +66,7 @@ fn refusal_fact(
     if refusal.by_settings {
         return Some(Fact::from_tools(ToolTopic::Denied, number, String::new(), means()));
     }
-    if waits(call) && Quote::of_refusal(refusal).is_none() {
+    if (waits(call) || only_looks(call)) && Quote::of_refusal(refusal).is_none() {
         return None;
     }
     let asks = tools::asks_user(history.meta.agent.as_deref(), &call.name);
@@ -81,15 +82,20 @@ fn refusal_fact(
             }),
         };
     }
-    // Without a recorded reason, the next prompt is the reason.
+    // Without a recorded reason, the next prompt is the reason, unless it asks something.
     let next = || {
         let after = &history.messages()[number + 1..];
         let prompt = after.iter().take(3).find_map(Prompt::of)?;
         let text = prompt.parts().first()?.trim();
-        prompt.quote(text).filter(|it| !it.starts_with('[') && it.chars().count() < 400)
+        prompt.quote(text).filter(|it| !it.starts_with('[') && it.chars().count() < 400 && !is_question(it))
     };
     let text = Quote::of_refusal(refusal).or_else(next).unwrap_or_else(Quote::empty);
     Some(Fact::from_user(Topic::Decisions, number, text, means()))
+}
+
+/// Whether a call runs a command that changes nothing: stopping it decides nothing.
+fn only_looks(call: &Call) -> bool {
+    tools::actions(call).iter().any(|it| it.command.as_deref().is_some_and(is_read_only))
 }
 
 /// Whether a call waits for a background task: interrupting it forbids nothing.

@@ -207,7 +207,10 @@ impl Actions {
     }
 
     fn file(&mut self, number: usize, path: String, op: FileOp) {
-        self.files.entry(path).or_default().push((number, op));
+        // `rm -rf .git && git init`: what git keeps is no file of the work.
+        if path != ".git" && !path.ends_with("/.git") {
+            self.files.entry(path).or_default().push((number, op));
+        }
     }
 
     fn ran(&mut self, number: usize, command: &str, output: &Output) {

@@ -17,6 +17,11 @@ pub(crate) fn plain(text: &str) -> std::borrow::Cow<'_, str> {
     out.into()
 }
 
+/// A line without the label that Gemini CLI puts before the first one.
+pub(crate) fn printed(line: &str) -> &str {
+    line.strip_prefix("Output: ").unwrap_or(line)
+}
+
 /// The most telling error line of an output, in normal form.
 pub(crate) fn signature(text: &str) -> Option<String> {
     let text = &*plain(text);
@@ -24,7 +29,8 @@ pub(crate) fn signature(text: &str) -> Option<String> {
     let framed = text.strip_prefix("failed in sandbox ").and_then(|it| it.split_once(", stdout: "));
     let text = framed.map_or(text, |it| it.1.strip_prefix(", stderr: ").unwrap_or(it.1));
     let mut best: Option<(u8, &str)> = None;
-    let mut lines = text.lines().take(4_000).map(str::trim);
+    let printed = text.lines().take(4_000).map(|it| printed(it.trim()));
+    let mut lines = printed.filter(|it| *it != "Error: (none)");
     while let Some(line) = lines.next() {
         // Biome marks the severity below the position: `×` is an error, `!` and `i` are not.
         let warns =
@@ -119,6 +125,7 @@ mod tests {
                 " ! [rejected] main -> main (fetch first)\nerror: failed to push some refs to 'x'",
                 Some("! [rejected] main -> main (fetch first)"),
             ),
+            ("Output: error: no\nError: (none)\nExit Code: 3", Some("error: no")),
             ("at ./a.json format ━━━━━", Some("./a.json format")),
             (
                 "a.ts:1:2 lint/x ━━━━━\n\n  ! Avoid it.\n\nb.ts:3:4 lint/y ━━━━━\n\n  × Forbidden.",

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::own_words::{before_quoted_files, outside_transcripts, own_words};
 use crate::probe::{Class, Fact, Probe};
+use crate::source::error_line::printed;
 use crate::text::{Shape, Word, ending, normal, rows, words};
 use history::tools::{self, Meaning};
 use history::{History, Kind, Part, Role};
@@ -46,7 +47,7 @@ pub(crate) fn probes(source: &History) -> Vec<Probe> {
                 Part::Output(output) if !output.failed && !output.cleared => {
                     let Some(amends) = making.remove(&*output.id) else { continue };
                     for line in output.text.as_str().lines().take(200) {
-                        if let Some(hash) = committed(line) {
+                        if let Some(hash) = committed(printed(line)) {
                             // An amended commit is gone, unless it is named again.
                             let gone = newest.replace(hash.clone()).filter(|_| amends);
                             gone.and_then(|it| found.remove(&(None, it)));

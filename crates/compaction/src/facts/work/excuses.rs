@@ -33,6 +33,11 @@ static DOUBTED: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)\?\s*$|\b(?:not|n['’]t|whether|if|might|may|maybe|could|perhaps|probably|check|verify|likely)\b",
 );
 
+/// The model goes on to mend the failure, or says that it is partly its own: "… plus pre-existing ones. Let me fix them".
+static MENDS: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)\b(?:let me|i['’]ll|i will) (?:now )?(?:fix|address|update|correct) (?:them|these|those|it|all|both)\b|\bnow fixable\b|\bfrom (?:our|my) (?:changes|edits)\b",
+);
+
 /// The model says that it runs a command to see it fail.
 static WANTS_FAILURE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)\bnegative (?:check|test|case)s?\b|\bred phase\b|\bfails? without (?:the|this) (?:fix|change)\b",
@@ -61,7 +66,7 @@ impl Work<'_> {
         /// Number of messages after the failure within which a model says so.
         const SOON: usize = 8;
         let Some(newest) = self.errors.iter().map(|it| it.message).max() else { return };
-        if number.saturating_sub(newest) > SOON || excuse_in(text).is_none() {
+        if number.saturating_sub(newest) > SOON || excuse_in(text).is_none() || MENDS.is_match(text) {
             return;
         }
         let says = |it: &&str| {

@@ -191,7 +191,9 @@ impl Work<'_> {
     }
 
     pub(super) fn record_file_action(&mut self, number: usize, action: &Action, output: &Output) {
-        let Some(name) = self.named_by(action) else { return };
+        // What git keeps is no file of the work: `rm -rf .git && git init`.
+        let of_git = |it: &String| it == ".git" || it.ends_with("/.git");
+        let Some(name) = self.named_by(action).filter(|it| !of_git(it)) else { return };
         let Some(op) = self.operation(&name, action.meaning, output) else {
             self.open = Some(name);
             return;

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::REPOSITORY;
 use super::command::{self, ParsedCommand};
 use super::file_mentions::is_kept_by_tools;
+use super::frame::unframed;
 use super::git::commits::Commits;
 use super::paths::file_name;
 use super::symbols::{MAX_PER_MESSAGE, Symbols, single_file};
@@ -121,7 +122,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
                     }
                     let command = commands.remove(&*output.id).filter(|_| !output.failed);
                     if let Some(command) = &command {
-                        commits.record(command, output.text.as_str());
+                        commits.record(command, unframed(output).text.as_str());
                     }
                     let makes = command.is_some_and(|it| CREATES_TICKET.is_match(&it));
                     names.add_printed(number, output.text.as_str(), makes);

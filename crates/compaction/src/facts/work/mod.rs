@@ -5,6 +5,7 @@ pub(in crate::facts) mod command;
 pub(in crate::facts) mod excuses;
 pub(in crate::facts) mod file_mentions;
 mod files;
+mod frame;
 pub(in crate::facts) mod git;
 pub(in crate::facts) mod identifiers;
 pub(in crate::facts) mod outcome;
@@ -400,7 +401,7 @@ impl Work<'_> {
             return self.record_replies(number, call, &answered);
         }
         match main {
-            Meaning::Run => self.read_run(number, call, actions, output),
+            Meaning::Run => self.read_run(number, call, actions, &frame::unframed(output)),
             Meaning::Attend => self.read_background_output(number, call, output),
             Meaning::Read
             | Meaning::Edit

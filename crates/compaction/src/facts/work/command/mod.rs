@@ -438,9 +438,7 @@ impl ParsedCommand {
         // `nl: src/a.rs: No such file or directory`
         let refused = |program: &Program, word: &String| {
             let head = format!("{}: ", program.words[0]);
-            // Gemini CLI puts `Output: ` before what a program printed.
-            let mut lines =
-                output.lines().filter_map(|it| it.strip_prefix("Output: ").unwrap_or(it).strip_prefix(&head));
+            let mut lines = output.lines().filter_map(|it| it.strip_prefix(&head));
             lines.any(|it| it.contains(word.as_str()) && it.ends_with(": No such file or directory"))
         };
         // `fatal: path 'src/a.rs' does not exist in 'HEAD'`

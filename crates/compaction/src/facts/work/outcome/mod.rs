@@ -71,7 +71,7 @@ static RUNNING: AsciiFirstRegex = AsciiFirstRegex::new(
 );
 /// Errors of a shell or interpreter that could not start the command.
 static COULD_NOT_START: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?m)^\S.*: (?:No module named \S+|command not found|(?:\[Errno 2\] )?[Nn]o such file or directory|error: (?:unrecognized|unexpected) .*)$",
+    r"(?m)^\S.*: (?:No module named \S+|command not found|no matches found: \S+|(?:\[Errno 2\] )?[Nn]o such file or directory|error: (?:unrecognized|unexpected) .*)$",
 );
 /// A program that the shell did not find.
 static NOT_FOUND: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
@@ -421,6 +421,8 @@ impl Evidence<'_> {
         let says = |line: &str| {
             line.starts_with("Error response from daemon: ")
                 || line.starts_with("SCRIPT ERROR: ")
+                || line.starts_with("✖ Failed to ")
+                || line.contains(": no matches found: ")
                 || line.starts_with("Node.js v") && line.contains(" is not supported")
         };
         self.masked && !self.prints_contents && self.tail.lines().any(|it| says(it.trim_start()))
