@@ -183,6 +183,10 @@ static NOTHING_LEFT: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)^\W*(?:no (?:next|further|remaining|pending) (?:steps?|actions?|tasks?|work)\b",
     r"|(?:the|all) (?:[\w-]+ ){0,2}(?:tasks?|work|requests?) (?:has|have|is|are) (?:been )?(?:now )?(?:fully |successfully )?(?:completed?|done|finished)\b)",
 ));
+/// The request that a step is derived from, which is no step: `Direct quote from the conversation:`, `User: "Mend it"`.
+static QUOTES_REQUEST: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)^\W*(?:(?:direct|relevant|exact|verbatim) quotes?\b[^:]*:|(?:the )?user(?:['’]s)?(?: [\w-]+){0,4}:\s*[\x22“])",
+);
 /// What the user does, wants or said; not "prompts for user input".
 static OF_USER: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)\b(?:the user|per user|user (?:(?:will|must|should|does|has|explicitly|also) )?(?:\w+ed|said|told|forbade|says|wants?",
@@ -549,6 +553,9 @@ impl SummaryReader<'_> {
         if topic.is_open_step() && ends_with_colon(body) && NOTHING_LEFT.is_match(body) {
             // What is listed below it is done.
             self.topic = Some(Topic::Findings);
+            return;
+        }
+        if topic.is_open_step() && QUOTES_REQUEST.is_match(body) {
             return;
         }
         let lower = body.to_lowercase();

@@ -13,7 +13,7 @@ use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::sentences;
 use crate::facts::voice::Prompt;
-use crate::facts::{Fact, Topic, Voice};
+use crate::facts::{Detail, Fact, FileOp, Topic, Voice};
 use history::{History, Message};
 
 /// Prefix of a finding whose files were changed since, after which a check passed.
@@ -56,6 +56,7 @@ pub(in crate::facts) fn drop_overtaken(history: &History, facts: &mut Vec<Fact>)
     let messages = history.messages();
     let closing = closing_messages(messages);
     drop_passing(history, &closing, facts);
+    drop_deleted(facts);
     let evidence = Evidence::of(facts);
     let (check, commit) = (evidence.last_check(), evidence.last_commit());
     let marks = facts.iter().map(|it| changed_since(it, &evidence)).collect::<Vec<_>>();
@@ -106,6 +107,31 @@ fn drop_passing(history: &History, closing: &HashSet<usize>, facts: &mut Vec<Fac
                 is_passing(it) || (message < worked || !closing.contains(&message)) && states_the_moment(it)
             })
     });
+}
+
+/// Drops what an earlier summary tells about files that were deleted since, by themselves or with their directory.
+fn drop_deleted(facts: &mut Vec<Fact>) {
+    let file = |it: &'_ Fact| match it.detail {
+        Detail::File { op, .. } => Some(op),
+        _ => None,
+    };
+    let is = |whole: &str, end: &str| {
+        !end.is_empty() && whole.strip_suffix(end).is_some_and(|it| it.is_empty() || it.ends_with('/'))
+    };
+    let is_gone = |fact: &Fact| {
+        let older = fact.topic == Topic::Findings && fact.voice() == Voice::Summary;
+        let Some((place, _)) = fact.text.split_once(": ").filter(|_| older) else { return false };
+        let path = place.trim_start_matches("…/");
+        let directory = path.rsplit_once('/').map_or("", |it| it.0);
+        let mut since = facts.iter().filter(|it| it.message > fact.message);
+        let deleted = since
+            .clone()
+            .any(|it| file(it) == Some(FileOp::Deleted) && (is(&it.text, path) || is(&it.text, directory)));
+        let there = since.any(|it| file(it).is_some_and(|it| it != FileOp::Deleted) && is(&it.text, path));
+        deleted && !there
+    };
+    let mut gone = facts.iter().map(is_gone).collect::<Vec<_>>().into_iter();
+    facts.retain(|_| !gone.next().unwrap_or(false));
 }
 
 /// The prefix of a defect whose files were changed and checked since, or of an earlier summary's finding
