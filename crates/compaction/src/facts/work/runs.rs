@@ -150,29 +150,32 @@ impl Work<'_> {
 
     /// Reads client messages of Claude Code: commands that the user ran, and results of background commands.
     pub(super) fn read_client_text(&mut self, number: usize, text: &str) {
-        let element = |name: &str| {
-            let rest = text.split_once(&format!("<{name}>"))?.1;
-            Some(rest.split_once(&format!("</{name}>")).map_or(rest, |it| it.0))
-        };
-        if let Some(command) = element("bash-input") {
+        if let Some(command) = element(text, "bash-input") {
             self.user_command = Some(command.trim().to_owned());
         }
-        if let Some(printed) = element("bash-stdout")
+        if let Some(printed) = element(text, "bash-stdout")
             && let Some(command) = self.user_command.take()
         {
-            let printed = format!("{printed}\n{}", element("bash-stderr").unwrap_or_default());
+            let printed = format!("{printed}\n{}", element(text, "bash-stderr").unwrap_or_default());
             let output =
                 Output::new("", printed.replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&"));
             let outcome = outcome::read(&output, &command, false);
             self.record_outcome(number, &command, outcome, &output);
         }
-        if let Some(id) = element("task-id")
-            && let Some((_, code)) = element("summary").and_then(|it| it.rsplit_once("exit code "))
-            && let Some(code) = code.trim_end_matches([')', '.']).parse::<i32>().ok()
-            && let Some(command) = self.background.remove(id)
-        {
-            let outcome = Outcome { ok: Some(code == 0), exit: Some(code), ..Outcome::default() };
-            self.record_outcome(number, &command, outcome, &Output::new("", String::new()));
+        // One message may notify of several.
+        for notice in text.split("<task-notification>").skip(1) {
+            let Some(summary) = element(notice, "summary") else { continue };
+            let code = summary.rsplit_once("exit code ").map(|it| it.1.trim_end_matches([')', '.']));
+            let outcome = match code.and_then(|it| it.parse::<i32>().ok()) {
+                Some(code) => Outcome { ok: Some(code == 0), exit: Some(code), ..Outcome::default() },
+                None if element(notice, "status") == Some("killed") => {
+                    Outcome { result: Some("killed".to_owned()), ..Outcome::default() }
+                }
+                None => continue,
+            };
+            if let Some(command) = element(notice, "task-id").and_then(|it| self.background.remove(it)) {
+                self.record_outcome(number, &command, outcome, &Output::new("", String::new()));
+            }
         }
     }
 
@@ -499,6 +502,12 @@ fn is_made_again(path: &str, after: &[Vec<&str>]) -> bool {
         !program_is_read_only(it) && !WRITES_ELSEWHERE.contains(&file_name(it[0]).to_lowercase().as_str())
     };
     DIRECTORIES.contains(&name) && after.iter().any(writes)
+}
+
+/// The text of the first XML element with that name.
+fn element<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    let rest = text.split_once(&format!("<{name}>"))?.1;
+    Some(rest.split_once(&format!("</{name}>")).map_or(rest, |it| it.0))
 }
 
 /// The programs that run after the last deletion of a command.
