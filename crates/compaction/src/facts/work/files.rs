@@ -363,7 +363,7 @@ impl Work<'_> {
             }
         }
         let mut joined: Vec<(String, String)> = Vec::new();
-        for (path, FileState { message, op, .. }) in &self.files {
+        for (path, FileState { message, op, to: moved_to }) in &self.files {
             let longer = ends.get(path.as_str()).filter(|it| !it.is_empty());
             let Some(longer) =
                 longer.filter(|_| *op != FileOp::Mentioned && !self.absolute_paths.contains(path))
@@ -382,6 +382,8 @@ impl Work<'_> {
                 }
                 _ => None,
             };
+            // A file moved from the session's directory to where a command ran has two names.
+            let to = to.filter(|it| moved_to.as_ref() != Some(**it));
             joined.extend(to.map(|it| (path.clone(), (*it).clone())));
         }
         for (path, to) in joined {

@@ -135,6 +135,10 @@ impl Work<'_> {
         let id = ["session_id", "task_id", "bash_id", "shell_id"].iter().find_map(|key| input.get(key));
         let Some(session) = id.map(|it| it.to_string().trim_matches('"').to_string()) else { return };
         let Some(command) = self.background.get(&session).cloned() else { return };
+        // Codex could not reach the session, which may still run.
+        if output.text.as_str().starts_with("write_stdin failed: ") {
+            return;
+        }
         let mut outcome = outcome::read(output, &command, self.unmarked_means_success == Some(true));
         if outcome.running.is_some() || output.text.as_str().contains("<status>running</status>") {
             return;
