@@ -301,7 +301,7 @@ pub(super) const FILE_WORDS: &[(&[FileOp], &[&str])] = &[
     ]),
     (&[Edited, Created], &["changed", "changes", "touched", "rewrote", "rewritten"]),
     // Whatever the session did to the file before.
-    (&[Read, Edited, Created], &["committed"]),
+    (&[Read, Edited], &["committed"]),
     (&[Created], &[
         "created", "create", "added", "add", "new", "creado", "creados", "создан", "созданы", "erstellt",
         "angelegt", "créé", "créés",

@@ -30,7 +30,7 @@ pub(super) fn shown(lines: &[impl AsRef<str>]) -> (String, Session) {
     (out, session)
 }
 
-/// Sessions of the agents, name and bytes: every fourth by name, or all with `EPITOME_CORPUS_WHOLE`.
+/// Sessions of the agents, name and bytes: every fourth of each folder, or all with `EPITOME_CORPUS_WHOLE`.
 pub(super) fn sessions() -> Vec<(String, Vec<u8>)> {
     #[expect(clippy::disallowed_methods, reason = "tests find their data by it")]
     let every = if std::env::var_os("EPITOME_CORPUS_WHOLE").is_some() { 1 } else { 4 };
@@ -47,14 +47,15 @@ pub(super) fn sessions() -> Vec<(String, Vec<u8>)> {
         .map(|it| corpus.join(it))
         .chain(["claude", "codex", "gemini", "opencode"].map(|it| kit.join(it)))
         .collect();
-    let files = folders.iter().filter_map(|it| std::fs::read_dir(it).ok()).flatten();
-    let mut paths: Vec<PathBuf> = files
-        .filter_map(|it| Some(it.ok()?.path()))
-        .filter(|it| it.extension().is_some_and(|it| it == "jsonl" || it == "json"))
-        .collect();
-    paths.sort();
+    let paths = |folder: &PathBuf| {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut all: Vec<PathBuf> = entries.map(|it| it.path()).collect();
+        all.retain(|it| it.extension().is_some_and(|it| it == "jsonl" || it == "json"));
+        all.sort();
+        all.into_iter().step_by(every)
+    };
     let read = |it: PathBuf| Some((it.display().to_string(), std::fs::read(it).ok()?));
-    let out: Vec<_> = paths.into_iter().step_by(every).filter_map(read).collect();
+    let out: Vec<_> = folders.iter().flat_map(paths).filter_map(read).collect();
     if out.is_empty() {
         eprintln!("SKIPPED: sessions::tests: no corpus (set EPITOME_CORPUS)");
     }

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use super::plan::first_question;
-use super::talk::{is_question, is_trivial};
+use super::talk::{is_question, is_trivial, orders::polarity};
 use super::text::cues::{CUES, Lowercased};
-use super::text::{clip, flat};
+use super::text::{clip, flat, sentences};
 use super::voice::{ModelTopic, Prompt, Quote, ToolTopic};
 use super::work::command::is_read_only;
 use super::work::paths::path;
@@ -66,7 +66,7 @@ fn refusal_fact(
     if refusal.by_settings {
         return Some(Fact::from_tools(ToolTopic::Denied, number, String::new(), means()));
     }
-    if (waits(call) || only_looks(call)) && Quote::of_refusal(refusal).is_none() {
+    if waits(call) && Quote::of_refusal(refusal).is_none() {
         return None;
     }
     let asks = tools::asks_user(history.meta.agent.as_deref(), &call.name);
@@ -82,20 +82,24 @@ fn refusal_fact(
             }),
         };
     }
-    // Without a recorded reason, the next prompt is the reason, unless it asks something.
+    // Without a recorded reason, the next prompt is the reason, unless it only asks something.
     let next = || {
         let after = &history.messages()[number + 1..];
         let prompt = after.iter().take(3).find_map(Prompt::of)?;
         let text = prompt.parts().first()?.trim();
-        prompt.quote(text).filter(|it| !it.starts_with('[') && it.chars().count() < 400 && !is_question(it))
+        let asks = sentences(text).iter().all(|it| is_question(it) && polarity(it).is_none());
+        prompt.quote(text).filter(|it| !asks && !it.starts_with('[') && it.chars().count() < 400)
     };
-    let text = Quote::of_refusal(refusal).or_else(next).unwrap_or_else(Quote::empty);
+    let text = Quote::of_refusal(refusal).or_else(next);
+    // Without a reason, that the model may not look decides nothing.
+    let text = if only_looks(call) { text? } else { text.unwrap_or_else(Quote::empty) };
     Some(Fact::from_user(Topic::Decisions, number, text, means()))
 }
 
-/// Whether a call runs a command that changes nothing: stopping it decides nothing.
+/// Whether a call only runs commands that change nothing.
 fn only_looks(call: &Call) -> bool {
-    tools::actions(call).iter().any(|it| it.command.as_deref().is_some_and(is_read_only))
+    let mut commands = tools::actions(call).into_iter().filter_map(|it| it.command).peekable();
+    commands.peek().is_some() && commands.all(|it| is_read_only(&it))
 }
 
 /// Whether a call waits for a background task: interrupting it forbids nothing.

@@ -166,9 +166,14 @@ fn write_slice(
     let step = facts::last_step(history, &ask.region).filter(|_| !ends);
     let answered = facts::last_answered(history);
     let mut items = items(ledger, step.as_ref(), answered, ask, tail);
-    let errors_apart = ask.spec.sections.iter().any(|it| it.holds.contains(&Topic::Errors));
     let goals = ledger.about(Topic::Goal).filter(|it| !it.text.starts_with(facts::UNREADABLE));
     let pursued = goals.max_by_key(|it| it.message);
+    let follows_up = pursued.is_some_and(|it| it.text.len() <= FOLLOW_UP);
+    if !follows_up {
+        let answered = items.iter_mut().filter(|it| it.kind == LineKind::Answered);
+        answered.for_each(|it| it.kind = LineKind::Finished);
+    }
+    let errors_apart = ask.spec.sections.iter().any(|it| it.holds.contains(&Topic::Errors));
     let below = pursued.filter(|it| it.message >= tail.from || ask.stays(it)).map(|it| it.message);
     let style = LineStyle {
         previous_answer: answered,
@@ -184,7 +189,7 @@ fn write_slice(
             .then(|| history.prompts().collect()),
         sealed: history.messages().iter().rposition(|it| it.replaced.is_some()),
         below,
-        follows_up: pursued.is_some_and(|it| it.text.len() <= FOLLOW_UP),
+        follows_up,
         roots: roots(&items),
         errors_apart,
         last_work: line::last_work(ledger),

@@ -8,10 +8,10 @@ use crate::facts::voice::ToolTopic;
 use crate::facts::work::paths;
 use crate::facts::{Detail, Fact, FileOp, REPOSITORY, Topic};
 
-/// A path at the beginning of a line: everything between backticks, otherwise a word, in which a directory may stand in
-/// brackets: `src/app/(shop)/[id]/page.tsx`.
+/// A path at the beginning of a line: everything between backticks, otherwise a word, in which names may stand in
+/// brackets: `src/app/(shop)/[id].tsx`.
 static PATH: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"^\**(?:`((?:[A-Za-z]:)?[^`:]+)(?::[\d-]+)?`|`*((?:[A-Za-z]:|~|\.{1,2})?/?(?:(?:\([\w-]+\)|\[\.{0,3}[\w-]+\]|[^\s`*,:;()\[\]\x22/]+)/)*[^\s`*,:;()\[\]\x22/]*[^\s`*,:;()\[\]\x22/.]/?))[`*]*",
+    r"^\**(?:`((?:[A-Za-z]:)?[^`:]+)(?::[\d-]+)?`|`*((?:[A-Za-z]:|~|\.{1,2})?/?(?:(?:\([\w-]+\)|\[{1,2}\.{0,3}[\w-]+\]{1,2}|[^\s`*,:;()\[\]\x22/]+)/)*(?:\[{1,2}\.{0,3}[\w-]+\]{1,2})?[^\s`*,:;()\[\]\x22/]*[^\s`*,:;()\[\]\x22/.]/?))[`*]*",
 );
 
 impl SummaryReader<'_> {

@@ -185,7 +185,7 @@ static NOTHING_LEFT: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 ));
 /// The request that a step is derived from, which is no step: `Direct quote from the conversation:`, `User: "Mend it"`.
 static QUOTES_REQUEST: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)^\W*(?:(?:direct|relevant|exact|verbatim) quotes?\b[^:]*:|(?:the )?user(?:['’]s)?(?: [\w-]+){0,4}:\s*[\x22“])",
+    r"(?i)^\W*(?:(?:direct|relevant|exact|verbatim) quotes?(?: (?:from|of) [^:]*)?:|(?:the )?user:\s*[\x22“].*[\x22”]\W*$)",
 );
 /// What the user does, wants or said; not "prompts for user input".
 static OF_USER: AsciiFirstRegex = AsciiFirstRegex::new(concat!(

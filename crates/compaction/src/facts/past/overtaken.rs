@@ -111,24 +111,28 @@ fn drop_passing(history: &History, closing: &HashSet<usize>, facts: &mut Vec<Fac
 
 /// Drops what an earlier summary tells about files that were deleted since, by themselves or with their directory.
 fn drop_deleted(facts: &mut Vec<Fact>) {
-    let file = |it: &'_ Fact| match it.detail {
+    let file = |it: &Fact| match it.detail {
         Detail::File { op, .. } => Some(op),
         _ => None,
     };
-    let is = |whole: &str, end: &str| {
-        !end.is_empty() && whole.strip_suffix(end).is_some_and(|it| it.is_empty() || it.ends_with('/'))
-    };
+    let deleted: Vec<&Fact> = facts.iter().filter(|it| file(it) == Some(FileOp::Deleted)).collect();
+    let ends =
+        |whole: &str, end: &str| whole.strip_suffix(end).is_some_and(|it| it.is_empty() || it.ends_with('/'));
     let is_gone = |fact: &Fact| {
         let older = fact.topic == Topic::Findings && fact.voice() == Voice::Summary;
         let Some((place, _)) = fact.text.split_once(": ").filter(|_| older) else { return false };
-        let path = place.trim_start_matches("…/");
-        let directory = path.rsplit_once('/').map_or("", |it| it.0);
-        let mut since = facts.iter().filter(|it| it.message > fact.message);
-        let deleted = since
-            .clone()
-            .any(|it| file(it) == Some(FileOp::Deleted) && (is(&it.text, path) || is(&it.text, directory)));
-        let there = since.any(|it| file(it).is_some_and(|it| it != FileOp::Deleted) && is(&it.text, path));
-        deleted && !there
+        // Of a long path, the summary's reader keeps two names.
+        let short = place.strip_prefix("…/");
+        let path = short.unwrap_or(place);
+        let is = |it: &Fact| if short.is_some() { ends(&it.text, path) } else { it.text.as_str() == path };
+        // What is known of files in a deleted directory is forgotten.
+        let within = |it: &Fact| match short {
+            Some(_) => path.split_once('/').is_some_and(|(directory, _)| ends(&it.text, directory)),
+            None => path.strip_prefix(it.text.as_str()).is_some_and(|it| it.starts_with('/')),
+        };
+        path.contains('.')
+            && deleted.iter().any(|it| it.message > fact.message && (is(it) || within(it)))
+            && !facts.iter().any(|it| file(it).is_some_and(|it| it != FileOp::Deleted) && is(it))
     };
     let mut gone = facts.iter().map(is_gone).collect::<Vec<_>>().into_iter();
     facts.retain(|_| !gone.next().unwrap_or(false));

@@ -99,6 +99,8 @@ pub struct AnsweredRequest {
     pub reply: usize,
     /// The next request came before any reply: whether the reply covers this one is uncertain.
     pub passed_over: bool,
+    /// The reply says that something is left, or asks.
+    pub leaves_open: bool,
 }
 
 /// Each answered request, with the last message of the model before the next request. A request that comes while the
@@ -125,12 +127,15 @@ pub fn answers(history: &History) -> Vec<AnsweredRequest> {
             let silent = std::mem::take(&mut interrupted) || said.is_none();
             if let Some(answer) = said.take().filter(answers) {
                 // A reply that asks back has done nothing yet, but may have answered a question.
-                let open = asks_back(&text_of_model(&messages[answer]));
+                let reply = text_of_model(&messages[answer]);
+                let (open, leaves_open) = (asks_back(&reply), leaves_open(&reply));
                 let is_answered =
                     |it: &mut AnsweredRequest| !open || is_question(&messages[it.request].plain());
-                out.extend(
-                    asked.extract_if(.., is_answered).map(|it| AnsweredRequest { reply: answer, ..it }),
-                );
+                out.extend(asked.extract_if(.., is_answered).map(|it| AnsweredRequest {
+                    reply: answer,
+                    leaves_open,
+                    ..it
+                }));
             } else if silent && let Some(last) = asked.last_mut() {
                 last.passed_over = true;
             }
@@ -138,6 +143,7 @@ pub fn answers(history: &History) -> Vec<AnsweredRequest> {
                 request: number,
                 reply: number,
                 passed_over: false,
+                leaves_open: false,
             }));
         } else if message.kind == Kind::Context {
             let text = message.plain();

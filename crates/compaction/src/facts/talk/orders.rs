@@ -20,7 +20,7 @@ pub(in crate::facts) static QUESTION_START: AsciiFirstRegex = AsciiFirstRegex::n
     r"|(?:should|does|did|is|was|are|were|would|could|has|have)n['’]?t \w+",
     r"|(?:what|why|how|when|where|who) (?:is|are|was|were|do|does|did|should|would|can|could|will|about)|how (?:much|many|come))\b",
     r"|^\W*how to\b[^:.!]*$",
-    r"|^\W*(?:(?:pourquoi|est-ce que|qu['’]est-ce|por qué|warum|wieso|weshalb|зачем)\b|почему(?:[^\w-]|$)|(?:但是?|可是|不过)?为什么|為什麼|为何|為何|为啥|怎么会|怎麼會|なぜ(?:[^な]|$)|どうして|왜(?:[^냐곡]|$))",
+    r"|^\W*(?:(?:pourquoi|est-ce que|qu['’]est-ce|por qué|warum|wieso|weshalb|зачем)\b|почему(?:[^\w-]|$)|为什么|為什麼|为何|為何|为啥|怎么会|怎麼會|なぜ(?:[^な]|$)|どうして|왜(?:[^냐곡]|$))",
 ));
 
 /// The polarity of a sentence; `None` if it is not a rule.
@@ -68,6 +68,10 @@ fn after_no(reply: &str) -> Option<&str> {
     (is(&ORDERS, verb) || is(&["push", "commit", "use", "try"], verb) && is(&OBJECTS, object)).then_some(rest)
 }
 
+/// A clause that asks why.
+static WHY: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"^\W*(?:但是?|可是|不过|不過)?(?:为什么|為什麼|为何|為何|为啥)");
+
 /// Whether a sentence asks, and neither a rule precedes the question nor a prohibition follows it: "Why did you push, never
 /// do that".
 fn only_asks(sentence: &str) -> bool {
@@ -77,12 +81,10 @@ fn only_asks(sentence: &str) -> bool {
         let lead = |before: &str| before.split_whitespace().count() <= 1 && before.is_ascii();
         CUES.forbid.around(&lower).is_some_and(|it| lead(it.0)) && polarity(rest) == Some(Polarity::Forbid)
     };
-    let clauses: Vec<&str> = sentence.split([',', '，', '、', ';', '；']).collect();
-    let question = clauses.iter().position(|it| QUESTION_START.is_match(it));
-    question.is_some_and(|at| {
-        clauses[..at].iter().all(|it| polarity(it).is_none())
-            && !clauses[at + 1..].iter().any(|it| forbids(it))
-    })
+    let mut clauses = sentence.split([',', '，', '、', ';', '；']);
+    let asks = |it: &&str| polarity(it).is_some() || WHY.is_match(it);
+    let first = if QUESTION_START.is_match(sentence) { clauses.next() } else { clauses.find(asks) };
+    first.is_some_and(|it| QUESTION_START.is_match(it) || WHY.is_match(it)) && !clauses.any(forbids)
 }
 
 /// Words that may precede a prohibition: `and please never`.

@@ -35,7 +35,7 @@ static DOUBTED: AsciiFirstRegex = AsciiFirstRegex::new(
 
 /// The model goes on to mend the failure, or says that it is partly its own: "… plus pre-existing ones. Let me fix them".
 static MENDS: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)\b(?:let me|i['’]ll|i will) (?:now )?(?:fix|address|update|correct) (?:them|these|those|it|all|both)\b|\bnow fixable\b|\bfrom (?:our|my) (?:changes|edits)\b",
+    r"(?i)\b(?:let me|i['’]ll|i will) (?:now )?(?:fix|address|correct) (?:them|these|those|it|all of them|both)(?: now)?\s*(?:[.,:;!)]|$)|\bnow fixable\b|\b(?:errors?|failures?|issues?) from (?:our|my) (?:changes|edits)\b",
 );
 
 /// The model says that it runs a command to see it fail.

@@ -288,7 +288,6 @@ impl Work<'_> {
                 None | Some(FileOp::Read | FileOp::Mentioned | FileOp::Restored) => Some(FileOp::Read),
                 Some(
                     FileOp::Edited
-                    | FileOp::Committed
                     | FileOp::CreatedThenEdited
                     | FileOp::Written
                     | FileOp::Created
@@ -296,7 +295,13 @@ impl Work<'_> {
                 ) => known
                     .filter(|it| self.summary_messages.contains(&it.message))
                     .map(|_| FileOp::ReadAfterEdit),
-                Some(FileOp::Renamed | FileOp::Deleted | FileOp::ReadThenChanged | FileOp::Listed) => None,
+                Some(
+                    FileOp::Renamed
+                    | FileOp::Deleted
+                    | FileOp::Committed
+                    | FileOp::ReadThenChanged
+                    | FileOp::Listed,
+                ) => None,
             },
             Meaning::Edit if made => Some(FileOp::CreatedThenEdited),
             Meaning::Edit => Some(FileOp::Edited),

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use history::Output;
 
-/// Labels of the lines below what was printed.
-const BELOW: [&str; 5] = ["Error: ", "Exit Code: ", "Signal: ", "Background PIDs: ", "Process Group PGID: "];
+/// Labels of the lines below what was printed, from the last one up.
+const BELOW: [&str; 5] = ["Process Group PGID: ", "Background PIDs: ", "Signal: ", "Exit Code: ", "Error: "];
 
 /// The output as the program printed it, with the exit code that the lines around it state.
 pub(super) fn unframed(output: &Output) -> Cow<'_, Output> {
@@ -15,20 +15,27 @@ pub(super) fn unframed(output: &Output) -> Cow<'_, Output> {
         Some((_, rest)) => rest.split_once("\nOutput: ").map(|it| it.1),
         None => text.strip_prefix("Output: "),
     };
-    let is_below = |it: &&str| BELOW.iter().any(|label| it.starts_with(label));
-    let Some(printed) = printed.filter(|it| it.lines().next_back().is_some_and(|it| is_below(&it))) else {
-        return Cow::Borrowed(output);
-    };
-    let mut lines: Vec<&str> = printed.lines().collect();
-    let below = lines.iter().rposition(|it| !is_below(&it)).map_or(0, |it| it + 1);
-    let stated: Vec<&str> = lines.split_off(below);
+    let mut lines: Vec<&str> = printed.map_or(Vec::new(), |it| it.lines().collect());
+    let stated = BELOW.map(|label| {
+        let value = lines.last()?.strip_prefix(label)?;
+        lines.pop();
+        (value != "(none)").then_some(value)
+    });
+    let [Some(_), _, signal, code, error] = stated else { return Cow::Borrowed(output) };
     if lines == ["(empty)"] {
         lines.clear();
     }
-    let exit = stated.iter().find_map(|it| it.strip_prefix("Exit Code: ")?.parse().ok());
-    lines.extend(stated.into_iter().filter(|it| it.starts_with("Error: ") && !it.ends_with("(none)")));
+    let error = error.map(|it| format!("Error: {it}"));
+    lines.extend(error.as_deref());
+    // Newer versions state only codes other than 0.
+    let exit = match code {
+        Some(code) => code.parse().ok(),
+        None => (above.is_none() && error.is_none()).then_some(0),
+    };
+    let killed = signal.is_some_and(|it| it != "0");
     let text = lines.join("\n").into();
-    Cow::Owned(Output { text, ends: [].into(), exit: output.exit.or(exit), ..output.clone() })
+    let (exit, failed) = (output.exit.or(exit), output.failed || killed);
+    Cow::Owned(Output { text, ends: [].into(), exit, failed, ..output.clone() })
 }
 
 #[cfg(test)]
@@ -59,7 +66,12 @@ mod tests {
                 None,
             ),
             ("Output: no\nExit Code: 3\nProcess Group PGID: 7".to_owned(), "no", Some(3)),
-            ("Output: (empty)\nProcess Group PGID: 7".to_owned(), "", None),
+            (
+                "Output: Signal: green\nExit Code: 2\nExit Code: 3\nProcess Group PGID: 7".to_owned(),
+                "Signal: green\nExit Code: 2",
+                Some(3),
+            ),
+            ("Output: (empty)\nProcess Group PGID: 7".to_owned(), "", Some(0)),
             ("Output: as it is".to_owned(), "Output: as it is", None),
         ] {
             assert_eq!(read(&text), (expected.to_owned(), exit), "{text}");

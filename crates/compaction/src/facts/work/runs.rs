@@ -173,7 +173,7 @@ impl Work<'_> {
             let outcome = match code.and_then(|it| it.parse::<i32>().ok()) {
                 Some(code) => Outcome { ok: Some(code == 0), exit: Some(code), ..Outcome::default() },
                 None if element(notice, "status") == Some("killed") => {
-                    Outcome { result: Some("killed".to_owned()), ..Outcome::default() }
+                    Outcome { result: Some(outcome::KILLED.to_owned()), ..Outcome::default() }
                 }
                 None => continue,
             };

@@ -81,9 +81,6 @@ const MAX_KEPT_PROMPT: usize = 300;
 /// Maximum characters of a goal whose message is behind the summary.
 const MAX_TAIL_GOAL: usize = 200;
 
-/// Maximum characters of a goal that was answered before the last request. Its rules have their own lines.
-const MAX_ANSWERED_GOAL: usize = 6_000;
-
 /// What has been admitted so far.
 #[derive(Default)]
 struct Admitted {
@@ -266,10 +263,6 @@ impl Layout<'_, '_> {
         }
         if item.fact.message >= self.ask.region.end && item.fact.topic == Topic::Goal {
             chars = chars.min(MAX_TAIL_GOAL);
-        }
-        let over = self.style.previous_answer > Some(item.fact.message) && !self.style.follows_up;
-        if item.fact.topic == Topic::Goal && over {
-            chars = chars.min(MAX_ANSWERED_GOAL);
         }
         loop {
             let line = line::line(item.fact, item.ended, chars, &self.style);

@@ -120,8 +120,10 @@ impl LineStyle {
             return "unresolved".to_owned();
         }
         let request = self.answers.iter().rfind(|it| it.request < error.message);
-        if let Some(request) = request.filter(|it| !it.passed_over && it.reply > error.message) {
-            return format!("request answered at #{}", request.reply);
+        let told = error.message..self.end;
+        if let Some(by) = request.filter(|it| !it.passed_over && !it.leaves_open && told.contains(&it.reply))
+        {
+            return format!("its request was answered at #{}", by.reply);
         }
         match of.and_then(|it| self.last_runs.get(&command_key(it))) {
             Some(last) if *last <= error.message => "not run again in this form".to_owned(),

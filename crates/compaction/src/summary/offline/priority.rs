@@ -19,6 +19,8 @@ pub(super) enum LineKind {
     Goal,
     /// Earlier requests that were answered.
     Answered,
+    /// Such a goal, if the current request does not follow it up.
+    Finished,
     /// Files that were changed.
     Changed,
     /// Files that were only read.
@@ -156,6 +158,7 @@ const PINNED: &[Tier] = &[
     cut_to_fit(LineKind::Last, 500, 20),
     tier(LineKind::Goal, 400, 25),
     tier(LineKind::Answered, 400, 25),
+    tier(LineKind::Finished, 400, 25),
     tier(LineKind::Broken, 160, 12),
     tier(LineKind::Step, 200, 15),
     tier(LineKind::Changed, 200, 25),
@@ -212,6 +215,7 @@ const DETAILED: &[Tier] = &[
     tier(LineKind::Said, 500, 60),
     tier(LineKind::Goal, 1_500, 55),
     tier(LineKind::Answered, 1_500, 55),
+    tier(LineKind::Finished, 1_500, 55),
     tier(LineKind::Command, 260, 60),
     tier(LineKind::Symbol, 80, 6),
     tier(LineKind::Untested, 200, 12),
@@ -252,6 +256,7 @@ const TECHNICAL: &[Tier] = &[
     tier(LineKind::Approved, 6_000, 60),
     tier(LineKind::Goal, 9_000, 80),
     tier(LineKind::Answered, 9_000, 80),
+    tier(LineKind::Finished, 1_500, 80),
     tier(LineKind::Last, 9_000, 90),
     tier(LineKind::Said, 2_500, 100),
     tier(LineKind::Look, 160, 10),
@@ -268,6 +273,8 @@ const REST: &[Tier] = &[
     tier(LineKind::Found, 200, 100),
     tier(LineKind::Defined, 80, 15),
     tier(LineKind::Listed, 200, 8),
+    // The requirements of a finished task often hold for the next one.
+    tier(LineKind::Finished, 6_000, 60),
 ];
 
 /// The tiers of a style, from the top. `rest`: whether room that is left over is filled with [`REST`].

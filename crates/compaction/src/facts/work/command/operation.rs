@@ -255,7 +255,9 @@ pub(super) fn operation(words: &[&str]) -> Option<Operation> {
     let given = bare.filter(|_| name != "git commit");
     let targets = given.filter(|it| is_target(it) && !whole(it)).take(MAX_TARGETS);
     let targets = targets.map(|it| (*it).to_owned()).collect();
-    let limits = if name == "git commit" { Vec::new() } else { limits(&rest[verbs..]) };
+    let checks = name.split([' ', ':']).any(|it| SETUP_WORDS.contains(&it));
+    let limited = checks || ["git checkout", "git switch"].contains(&name.as_str());
+    let limits = if limited { limits(&rest[verbs..]) } else { Vec::new() };
     Some(Operation { name, targets, limits })
 }
 

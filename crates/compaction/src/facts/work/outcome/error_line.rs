@@ -46,7 +46,7 @@ static ERROR_LINES: [(ErrorLine, AsciiFirstRegex); 7] = [
         AsciiFirstRegex::new(concat!(
             r"(?m)(?:^|\s)(?:(?:error(?:\[\w+\])?|Error|[a-z]\w*[a-z](?:Error|Exception)|\w+\.?\w*(?:Error|Exception)):(?:[^:\n]|$)|Error \[[A-Z][A-Z0-9_]+\]:|ERROR\b|fatal:|FATAL\b|Fatal error:|panic:",
             r"|error TS\d+|thread '.*' (?:\(\d+\) )?panicked|CONFLICT|! \[(?:remote )?rejected\]|AssertionError|SyntaxError|undefined reference",
-            r"|npm (?:ERR!|error)|\[ERR_[A-Z_]+\] |TypeError|OCI runtime exec failed|Error response from daemon: |exec format error|(?:Format|Code style) issues found in )|^Missing required (?:argument|option|flag|parameter|positional)",
+            r"|npm (?:ERR!|error)|\[ERR_[A-Z0-9_]+\] |ERR_PNPM_[A-Z0-9_]+ |TypeError|OCI runtime exec failed|Error response from daemon: |exec format error|(?:Format|Code style) issues found in )|^Missing required (?:argument|option|flag|parameter|positional)",
         )),
     ),
     (
@@ -67,10 +67,12 @@ static ERROR_LINES: [(ErrorLine, AsciiFirstRegex); 7] = [
 ];
 /// Lines that say no more than that something failed.
 static UNINFORMATIVE: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)^\W*(?:debugger attached.*|dotenv@[\d.]+\] injecting env .*|_{3,} error .* _{3,}|\S*sh: line \d+: warning: here-document .*|warning: connection is not using a post-quantum .*|this session may be vulnerable to .store now, decrypt later. .*|the server may need to be upgraded\. see https://openssh\.com/.*|\d+(?:\.\d+)?m?s|zoxide: detected a possible configuration issue|please ensure that zoxide .*|if the issue persists, consider filing .*|https://github\.com/ajeetdsouza/zoxide/issues|disable this message by setting _zo_doctor=0|(?-i:[A-Z][A-Z ]+[A-Z] {2,}ERROR)|waiting for the debugger.*|chunk id.*|wall time.*|> .*|\$ .*|warning: truncated output.*|\(eval\):\w+:\d+: no such hash table element.*|\[[\w:-]+\] \$ .*|error: script \S+ exited with code \d+|error: failed to push some refs to .*|husky - .*failed.*|\[\w+\] error task failed|exit code:? -?\d+|exception ignored while flushing sys\.stdout:|brokenpipeerror: .*|\[err_pnpm_recursive_\w+\].*|/\S+:|error|fail(?:ed)?|errors?:|command exited with code \d+|process exited with code \d+|command aborted|\[?elifecycle\]?\s+command failed with exit code \d+\.?|npm (?:err!|error)(?: (?:errno|path|lifecycle|workspace|location|command)\b.*)?)\W*$",
+    r"(?i)^\W*(?:debugger attached.*|dotenv@[\d.]+\] injecting env .*|_{3,} error .* _{3,}|\S*sh: line \d+: warning: here-document .*|warning: connection is not using a post-quantum .*|this session may be vulnerable to .store now, decrypt later. .*|the server may need to be upgraded\. see https://openssh\.com/.*|\d+(?:\.\d+)?m?s|zoxide: detected a possible configuration issue|please ensure that zoxide .*|if the issue persists, consider filing .*|https://github\.com/ajeetdsouza/zoxide/issues|disable this message by setting _zo_doctor=0|(?-i:[A-Z][A-Z ]+[A-Z] {2,}ERROR)|waiting for the debugger.*|chunk id.*|wall time.*|> .*|\$ .*|warning: truncated output.*|\(eval\):\w+:\d+: no such hash table element.*|\[[\w:-]+\] \$ .*|error: script \S+ exited with code \d+|error: failed to push some refs to .*|husky - .*failed.*|\[\w+\] error task failed|exit code:? -?\d+|exception ignored while flushing sys\.stdout:|brokenpipeerror: .*|\[?err_pnpm_recursive_\w+\]?.*|/[^\s:]+:|error|fail(?:ed)?|errors?:|command exited with code \d+|process exited with code \d+|command aborted|\[?elifecycle\]?\s+command failed with exit code \d+\.?|npm (?:err!|error)(?: (?:errno|path|lifecycle|workspace|location|command)\b.*)?)\W*$",
 );
 /// Numbered lines of code, as viewers print them: not an error message.
 static NUMBERED: AsciiFirstRegex = AsciiFirstRegex::new(r"^\s*\d+\s*[:|→\t]");
+/// The same, but no line that begins with a time.
+static QUOTED: AsciiFirstRegex = AsciiFirstRegex::new(r"^\d+\s*(?:[|→\t]|: )");
 /// Lines of code, diffs and logs: an error in them did not occur in this run.
 static CODE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"^\s*(?:(?:[-+]\s*)?(?:\}?\s*(?:except|catch)\b|raise\b|throw\b|return\b|if\b|elif\b|const\b|let\b|var\b|//|\*\s|<!--|#\s)",
@@ -82,8 +84,8 @@ static CODE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 ));
 /// Progress lines, packages that passed or have no tests (Go), and separators.
 static PROGRESS: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
-    r"^(?:[=*#~+_-]{3,}|[✓✔√?] |Progress: |(?:ok  |\?   )\t|(?:Already|Switched to|On branch|HEAD is now|Building|Built|Compiling|Checking|Creating|Downloading|Downloaded|Fetching|Finished|Installed|Installing|",
-    r"Locking|Prepared|Linting|Resolved|Resolving|Running|Starting|Test Files|Tests|Uninstalled|Updating|Using|Audited|Collecting|Cloning|Generating|yarn run|make\[?\d*\]?: (?:Entering|Leaving))\b)",
+    r"^(?:[=*#~+_-]{3,}|[✓✔√?] |Progress: |(?:Test Files|Tests) {2,}\d|(?:ok  |\?   )\t|(?:Already|Switched to|On branch|HEAD is now|Building|Built|Compiling|Checking|Creating|Downloading|Downloaded|Fetching|Finished|Installed|Installing|",
+    r"Locking|Prepared|Linting|Resolved|Resolving|Running|Starting|Uninstalled|Updating|Using|Audited|Collecting|Cloning|Generating|yarn run|make\[?\d*\]?: (?:Entering|Leaving))\b)",
 ));
 
 /// Maximum bytes of a line that states an error: a longer one is a page or a record.
@@ -198,10 +200,15 @@ fn linter_location(text: &str) -> Option<&str> {
 /// The first line that is informative and neither progress nor a mere address.
 pub(super) fn first_line(text: &str) -> Option<String> {
     let address = |it: &str| it.starts_with("https://") && !it.contains(' ');
-    // Separators, and code that a test runner quotes.
-    let words = |it: &str| it.chars().filter(|it| it.is_alphabetic()).count() > 1 && !NUMBERED.is_match(it);
-    let says =
-        |it: &&str| words(it) && !UNINFORMATIVE.is_match(it) && !exit_code::is_stated(it) && !address(it);
+    // No separators, and no code that a test runner quotes.
+    let words = |it: &str| it.len() > 3 && it.chars().filter(|it| it.is_alphabetic()).count() > 1;
+    let says = |it: &&str| {
+        words(it)
+            && !QUOTED.is_match(it)
+            && !UNINFORMATIVE.is_match(it)
+            && !exit_code::is_stated(it)
+            && !address(it)
+    };
     let lines = || text.lines().map(str::trim).filter(says);
     let line = lines().find(|it| !PROGRESS.is_match(it)).or_else(|| lines().next())?;
     Some(flat(clip(line, 220).0))

@@ -31,9 +31,9 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Whether the user stopped it.
+    /// Whether it was stopped before it ended.
     pub(super) fn is_stopped(&self) -> bool {
-        self.result.as_deref() == Some(STOPPED)
+        [Some(STOPPED), Some(KILLED)].contains(&self.result.as_deref())
     }
 
     /// Whether it exited with 0, but has a result that speaks of failure.
@@ -53,6 +53,7 @@ static SANDBOX_HEADER: AsciiFirstRegex = AsciiFirstRegex::new(
 const BLOCKED: &str = "Command blocked by PreToolUse hook: ";
 /// The result of a command that the user stopped.
 const STOPPED: &str = "stopped by the user";
+pub(super) const KILLED: &str = "killed before it ended";
 /// The result of a program that asked on the terminal, where nobody answers.
 const UNANSWERED: &str = "stopped at its question";
 /// What in a command answers such a question in advance.
@@ -71,8 +72,10 @@ static RUNNING: AsciiFirstRegex = AsciiFirstRegex::new(
 );
 /// Errors of a shell or interpreter that could not start the command.
 static COULD_NOT_START: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?m)^\S.*: (?:No module named \S+|command not found|no matches found: \S+|(?:\[Errno 2\] )?[Nn]o such file or directory|error: (?:unrecognized|unexpected) .*)$",
+    r"(?m)^\S.*: (?:No module named \S+|command not found|(?:\[Errno 2\] )?[Nn]o such file or directory|error: (?:unrecognized|unexpected) .*)$",
 );
+/// Zsh found no file for a pattern.
+static NO_MATCH: AsciiFirstRegex = AsciiFirstRegex::new(r"^(?:zsh|\(eval\)):(?:\d+:)? ?no matches found: ");
 /// A program that the shell did not find.
 static NOT_FOUND: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?m)^(?:/\S*/)?(?:zsh|(?:ba|da)?sh|\(eval\))(?:\.exe)?:(?: ?(?:line )?\d+:)? ",
@@ -370,7 +373,8 @@ impl Evidence<'_> {
         let kind = kind.filter(|_| !self.prints_contents);
         let first = self.head.trim();
         let not_found = self.not_found();
-        let could_not_start = first.lines().count() <= 2 && COULD_NOT_START.is_match(first)
+        let could_not_start = first.lines().count() <= 2
+            && (COULD_NOT_START.is_match(first) || NO_MATCH.is_match(first))
             || not_found == Some(true)
             || !self.prints_contents && DENIED.is_match(first);
         // `head` at the end of the pipe hides the exit code of a program whose output states a failure.
@@ -422,7 +426,7 @@ impl Evidence<'_> {
             line.starts_with("Error response from daemon: ")
                 || line.starts_with("SCRIPT ERROR: ")
                 || line.starts_with("✖ Failed to ")
-                || line.contains(": no matches found: ")
+                || NO_MATCH.is_match(line)
                 || line.starts_with("Node.js v") && line.contains(" is not supported")
         };
         self.masked && !self.prints_contents && self.tail.lines().any(|it| says(it.trim_start()))
