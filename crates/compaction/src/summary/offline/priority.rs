@@ -226,8 +226,10 @@ const DETAILED: &[Tier] = &[
     tier(LineKind::Goal, 9_000, 80),
     tier(LineKind::Answered, 9_000, 80),
     tier(LineKind::Last, 9_000, 90),
-    tier(LineKind::Said, 2_500, 90),
     tier(LineKind::Mended, 300, 50),
+    // The requirements of a finished task often hold for the next one.
+    tier(LineKind::Finished, 6_000, 45),
+    tier(LineKind::Said, 2_500, 90),
     tier(LineKind::Name, 300, 100),
     tier(LineKind::Symbol, 80, 100),
     tier(LineKind::Read, 200, 100),
@@ -273,8 +275,6 @@ const REST: &[Tier] = &[
     tier(LineKind::Found, 200, 100),
     tier(LineKind::Defined, 80, 15),
     tier(LineKind::Listed, 200, 8),
-    // The requirements of a finished task often hold for the next one.
-    tier(LineKind::Finished, 6_000, 60),
 ];
 
 /// The tiers of a style, from the top. `rest`: whether room that is left over is filled with [`REST`].
