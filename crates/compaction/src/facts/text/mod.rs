@@ -40,12 +40,36 @@ const TRANSCRIPTS: [[&str; 2]; 2] = [
 /// Markers between which Gemini CLI quotes the files that a prompt names; the second may be missing.
 const REFERENCED: [&str; 2] = ["--- Content from referenced files ---", "--- End of content ---"];
 
+/// How the last lines of Spec Kit's templates begin.
+const TEMPLATE_ENDS: [&str; 5] = [
+    "- \"Redis cache hit rate above 80%\"",
+    "Context for prioritization: ",
+    "- ERROR on gate failures",
+    "- **Final Phase**: ",
+    "Note: This command assumes a complete task breakdown",
+];
+
 /// What the user typed behind a command of Spec Kit, around which Codex sends the command's template, and the template.
 fn spec_kit(text: &str) -> Option<(&str, &str)> {
-    let block = text.trim_start().strip_prefix("## User Input")?.trim_start().strip_prefix("```text")?;
+    let block =
+        behind_ide(text).trim_start().strip_prefix("## User Input")?.trim_start().strip_prefix("```text")?;
     let (typed, template) = block.split_once("\n```")?;
     let is_template = template.trim_start().starts_with("You **MUST** consider the user input");
+    // Codex's editor extension does not fill in the template: what was typed follows it.
+    let follows = || {
+        let end = TEMPLATE_ENDS.iter().filter_map(|it| template.rfind(it)).max();
+        let listed =
+            || template.rmatch_indices('\n').find(|it| has_marker(template[it.0 + 1..].trim_start()));
+        let rest = &template[end.or_else(|| Some(listed()?.0 + 1)).unwrap_or(template.len())..];
+        rest.split_once('\n').map_or("", |it| it.1)
+    };
+    let typed = if typed.trim() == "$ARGUMENTS" { follows() } else { typed };
     is_template.then(|| (typed.trim(), template))
+}
+
+/// The request, before which Codex's editor extension puts the editor's state.
+fn behind_ide(text: &str) -> &str {
+    text.split_once("## My request for Codex:\n").map_or(text, |it| it.1)
 }
 
 /// Whether a text is the template of a command of Spec Kit without arguments.
@@ -82,13 +106,11 @@ fn of_opencode_init(text: &str) -> Vec<&str> {
 /// What the user wrote in the texts of a message: without injected elements, and of a transcript only the
 /// user's entries.
 pub(in crate::facts) fn user_text<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    // Codex's editor extension puts the editor's state before the request.
-    let request = |it: &'a str| it.split_once("## My request for Codex:\n").map_or(it, |it| it.1);
     // Claude Code wraps the arguments of a slash command in an element.
     let request = |it: &'a str| {
         let typed =
             it.trim_start().starts_with("<command-").then(|| it.split_once("<command-args>")).flatten();
-        typed.and_then(|it| it.1.split_once("</command-args>")).map_or(request(it), |it| it.0)
+        typed.and_then(|it| it.1.split_once("</command-args>")).map_or(behind_ide(it), |it| it.0)
     };
     let mut referenced = false;
     let typed = |it: &&'a str| {
@@ -539,6 +561,18 @@ mod tests {
             (
                 "## User Input\n\n```text\n\n```\n\nYou **MUST** consider the user input.\n\n## Outline\n\n1. **Setup**: Run `a.sh`. Then b.\n",
                 vec!["**Setup**: Run `a.sh`"],
+            ),
+            (
+                "## My request for Codex:\n## User Input\n\n```text\n$ARGUMENTS\n```\n\nYou **MUST** consider the user input.\n\n## Key rules\n\n- ERROR on gate failures or so\nadd a valve\n\n- and a lid\n",
+                vec!["add a valve\n\n- and a lid"],
+            ),
+            (
+                "## User Input\n\n```text\n$ARGUMENTS\n```\n\nYou **MUST** consider the user input.\n\n## Goal\n\nFind gaps. It MUST run alone.\n\n- a\nT016\n",
+                vec!["T016"],
+            ),
+            (
+                "## User Input\n\n```text\n$ARGUMENTS\n```\n\nYou **MUST** consider the user input.\n\n## Goal\n\nFind gaps. It MUST run alone.\n\n- a\n",
+                vec!["Find gaps"],
             ),
             (
                 "## User Input\r\n\r\n```text\r\nadd it\r\n```\r\n\r\nYou **MUST** consider the user input.\r\n",

@@ -431,7 +431,9 @@ impl Work<'_> {
                         Meaning::Search | Meaning::List => self.note_found_files(number, actions, output),
                         // The output is a subagent's report.
                         Meaning::Delegate if !skills::is_loaded(output.text.as_str()) => {
-                            if !only_looks(call) {
+                            if output.text.as_str().contains("nothing to commit, working tree clean") {
+                                self.uncommitted.forget();
+                            } else if !only_looks(call) {
                                 self.uncommitted.delegate(number);
                             }
                             self.note_named_files(number, file_mentions::in_prose(output.text.as_str()));

@@ -139,12 +139,21 @@ impl Work<'_> {
         if output.text.as_str().starts_with("write_stdin failed: ") {
             return;
         }
+        // Claude Code prints the task's state around what it printed.
+        let text = output.text.as_str();
+        let task = element(text, "task_id").and_then(|_| element(text, "output")).map(|printed| Output {
+            text: printed.trim().into(),
+            ends: [].into(),
+            exit: element(text, "exit_code").and_then(|it| it.parse().ok()),
+            ..output.clone()
+        });
+        let output = task.as_ref().unwrap_or(output);
         let mut outcome = outcome::read(output, &command, self.unmarked_means_success == Some(true));
-        if outcome.running.is_some() || output.text.as_str().contains("<status>running</status>") {
+        if outcome.running.is_some() || text.contains("<status>running</status>") {
             return;
         }
         self.background.remove(&session);
-        // Claude Code (capitalized tool names) prints the task's state, with an exit code once ended.
+        // Claude Code, whose tools have capitalized names, states an exit code once the task ended.
         if call.name.contains(|it: char| it.is_ascii_uppercase()) && outcome.exit.is_none() && !output.failed
         {
             outcome = Outcome { ok: None, ..outcome };

@@ -120,7 +120,7 @@ impl Uncommitted {
         self.delegated > 0
     }
 
-    fn forget(&mut self) {
+    pub(in crate::facts::work) fn forget(&mut self) {
         self.changed.clear();
         self.status = None;
     }
