@@ -429,14 +429,8 @@ impl Work<'_> {
                     actions.iter().for_each(|it| self.record_file_action(number, it, output));
                     match main {
                         Meaning::Search | Meaning::List => self.note_found_files(number, actions, output),
-                        // The output is a subagent's report.
                         Meaning::Delegate if !skills::is_loaded(output.text.as_str()) => {
-                            if output.text.as_str().contains("nothing to commit, working tree clean") {
-                                self.uncommitted.forget();
-                            } else if !only_looks(call) {
-                                self.uncommitted.delegate(number);
-                            }
-                            self.note_named_files(number, file_mentions::in_prose(output.text.as_str()));
+                            self.read_report(number, call, output.text.as_str());
                         }
                         _ => {}
                     }
@@ -464,6 +458,16 @@ impl Work<'_> {
                 }
             }
         }
+    }
+
+    /// Reads the report of a subagent, whose own calls are not in this session.
+    fn read_report(&mut self, number: usize, call: &Call, report: &str) {
+        if report.contains("nothing to commit, working tree clean") {
+            self.uncommitted.forget();
+        } else if !only_looks(call) {
+            self.uncommitted.delegate(number);
+        }
+        self.note_named_files(number, file_mentions::in_prose(report));
     }
 
     fn push_error(&mut self, error: Fact) {
