@@ -83,8 +83,9 @@ fn only_asks(sentence: &str) -> bool {
     };
     let mut clauses = sentence.split([',', '，', '、', ';', '；']);
     let asks = |it: &&str| polarity(it).is_some() || WHY.is_match(it);
-    let first = if QUESTION_START.is_match(sentence) { clauses.next() } else { clauses.find(asks) };
-    first.is_some_and(|it| QUESTION_START.is_match(it) || WHY.is_match(it)) && !clauses.any(forbids)
+    let begins = QUESTION_START.is_match(sentence);
+    let first = if begins { clauses.next() } else { clauses.find(asks) };
+    (begins || first.is_some_and(|it| WHY.is_match(it))) && !clauses.any(forbids)
 }
 
 /// Words that may precede a prohibition: `and please never`.
