@@ -1,4 +1,4 @@
-//! Many clients for a long time: `just soak` for an hour, half a minute of it in `.ci/run`, by itself, since memory and times
+//! Many clients for a long time: `just soak` for an hour, less than a minute of it in `.ci/run`, by itself, since memory and times
 //! mean nothing while other tests use the same cores; a few seconds of it, for errors alone, in every `cargo test`.
 
 use std::io::{BufRead, BufReader, Read, Write};
