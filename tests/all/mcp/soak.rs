@@ -1,5 +1,6 @@
-//! Many clients for a long time: `just soak` for an hour, less than a minute of it in `.ci/run`, by itself, since memory and times
-//! mean nothing while other tests use the same cores; a few seconds of it, for errors alone, in every `cargo test`.
+//! Many clients for a long time: `just soak` for an hour, less than a minute of it in `.ci/run`, by itself, since memory
+//! and times mean nothing while other tests use the same cores; a few seconds of it, for errors alone, in every
+//! `cargo test`.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
