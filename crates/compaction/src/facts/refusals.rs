@@ -91,7 +91,7 @@ fn refusal_fact(
         prompt.quote(text).filter(|it| !asks && !it.starts_with('[') && it.chars().count() < 400)
     };
     let text = Quote::of_refusal(refusal).or_else(next);
-    // Without a reason, that the model may not look decides nothing.
+    // A refused look decides nothing, unless the user said why.
     let text = if only_looks(call) { text? } else { text.unwrap_or_else(Quote::empty) };
     Some(Fact::from_user(Topic::Decisions, number, text, means()))
 }

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use super::text::{clip, flat, sentences, slash_command, without_bold, without_markers};
+use super::text::typed::slash_command;
+use super::text::{clip, flat, sentences, without_bold, without_markers};
 use super::voice::ToolTopic;
 use super::{Detail, Fact, FileOp, Topic, input_of};
 use history::{Call, History, Kind, Message, Role, Text};

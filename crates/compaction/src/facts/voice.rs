@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::ops::Deref;
 
-use super::text::{is_bare_spec_kit, slash_command, user_text};
+use super::text::typed::{is_bare_spec_kit, slash_command, user_text};
 use super::{Detail, Fact, Topic};
 use history::tools;
 use history::{Call, History, Kind, Message, Output, Refusal, Text};

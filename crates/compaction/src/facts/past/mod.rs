@@ -18,9 +18,10 @@ use crate::facts::mode;
 use crate::facts::talk;
 use crate::facts::talk::orders;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
+use crate::facts::text::typed::is_slash_command;
 use crate::facts::text::{
-    clip, ends_with_colon, has_marker, is_machine_output, is_slash_command, sentences, without_announcement,
-    without_bold, without_markers,
+    clip, ends_with_colon, has_marker, is_machine_output, sentences, without_announcement, without_bold,
+    without_markers,
 };
 use crate::facts::topic::LineKind;
 use crate::facts::voice::{EarlierSummary, ToolTopic};

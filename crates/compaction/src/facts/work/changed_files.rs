@@ -14,9 +14,8 @@ use crate::facts::FileOp;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ChangedBy {
     Session,
-    /// A subagent.
-    Other,
-    /// Unknown: only the commit shows the change.
+    Subagent,
+    /// Only the commit shows the change.
     Unknown,
 }
 
@@ -61,7 +60,7 @@ impl Work<'_> {
             let by = if self.was_changed_in_removed_worktree(&name) {
                 Some(ChangedBy::Session)
             } else {
-                (self.uncommitted.has_delegated() && (of_commit || since)).then_some(ChangedBy::Other)
+                (self.uncommitted.has_delegated() && (of_commit || since)).then_some(ChangedBy::Subagent)
             };
             changes.extend((!stays).then_some((name, it.change, by, new)));
         }
@@ -152,7 +151,7 @@ impl Work<'_> {
             (
                 Some(FileOp::Read | FileOp::ReadAfterEdit),
                 Change::Modified | Change::Added | Change::Untracked,
-            ) if by == Some(ChangedBy::Other) => FileOp::ReadThenChanged,
+            ) if by == Some(ChangedBy::Subagent) => FileOp::ReadThenChanged,
             (_, Change::Modified) => FileOp::Edited,
             (_, Change::Added | Change::Untracked) => FileOp::Created,
         };

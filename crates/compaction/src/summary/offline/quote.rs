@@ -2,7 +2,8 @@
 
 use super::SHORT;
 use crate::facts::text::regions::{Region, regions};
-use crate::facts::text::{clip, clip_end, flat, is_slash_command, without_cut_announcement};
+use crate::facts::text::typed::is_slash_command;
+use crate::facts::text::{clip, clip_end, flat, without_cut_announcement};
 use crate::facts::{Fact, Voice, is_plan};
 
 /// Words of the user or the model: the user's in quotation marks, cut in the middle so that both ends stay verbatim.

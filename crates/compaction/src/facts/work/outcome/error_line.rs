@@ -71,7 +71,7 @@ static UNINFORMATIVE: AsciiFirstRegex = AsciiFirstRegex::new(
 );
 /// Numbered lines of code, as viewers print them: not an error message.
 static NUMBERED: AsciiFirstRegex = AsciiFirstRegex::new(r"^\s*\d+\s*[:|→\t]");
-/// The same, but no line that begins with a time.
+/// Numbered lines of code that a test runner quotes. A line that begins with a time is none of these.
 static QUOTED: AsciiFirstRegex = AsciiFirstRegex::new(r"^\d+\s*(?:[|→\t]|: )");
 /// Lines of code, diffs and logs: an error in them did not occur in this run.
 static CODE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
