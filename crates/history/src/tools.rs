@@ -375,8 +375,8 @@ fn ran(input: &Value, text: &str, freeform: bool, shell_dir: Option<&str>) -> Ve
         Value::String(it) => Some(it.clone()),
         Value::Array(words) => {
             let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
-            Some(match words[..] {
-                [shell, flag, script] if shell::wraps(shell, flag) => script.into(),
+            Some(match shell::script_of(&words) {
+                Some((0, script)) if script + 1 == words.len() => words[script].into(),
                 _ => shell::join(&words),
             })
         }

@@ -408,9 +408,17 @@ pub(super) const LOOKING: &[&str] = &[
     "true", "sleep", "export", "diff", "open", "goto", "scroll_down", "scroll_up", "find_file", "search_file",
     "search_dir", "edit", "create", "submit", "for", "while", "if", "done", "fi", "exit", "xxd", "strings",
     "basename", "dirname", "realpath", "column", "tmux", "ag", "bat", "set", "mkdir", "touch", "chmod",
-    "Get-ChildItem", "Get-Command", "Get-Content", "Get-Item", "Get-Location", "Select-String", "Test-Path",
-    "Write-Output",
+    "break", "cmp", "comm", "continue", "dig", "dir", "hexdump", "lsof", "md5sum", "mdfind", "mdls",
+    "netstat", "nproc", "nvidia-smi", "pgrep", "ping", "read", "seq", "sha256sum", "ss", "uptime",
+    "ForEach-Object", "Out-Null", "Out-String", "Sort-Object", "Where-Object", "Write-Host", "Write-Output",
 ];
+
+/// Verbs of PowerShell's commands that only look around: `Get-Content`.
+pub(super) const LOOKING_VERBS: &[&str] =
+    &["Compare", "ConvertFrom", "ConvertTo", "Format", "Get", "Measure", "Resolve", "Select", "Test"];
+
+/// Programs of cloud providers, with which a verb that only looks around may stand anywhere.
+pub(super) const CLOUDS: &[&str] = &["aws", "az", "doctl", "flyctl", "gcloud", "heroku"];
 
 /// Subcommands that only look around.
 pub(super) const LOOKING_PAIRS: &[&str] = &[
@@ -419,13 +427,13 @@ pub(super) const LOOKING_PAIRS: &[&str] = &[
     "git cat-file", "git grep", "git ls-tree", "git notes", "git for-each-ref", "git fetch", "git stash",
     "gh pr", "gh issue", "gh api", "gh repo", "gh run", "gh auth", "gh search", "npm ls", "npm view",
     "npm list", "npm info", "cargo tree", "cargo metadata", "go list", "go env", "go doc", "go version",
-    "docker ps", "docker images", "docker logs", "bd show", "bd list", "bd ready", "python --version",
+    "docker ps", "docker images", "docker stats", "docker top", "git ls-remote", "systemctl is-active", "bd show", "bd list", "bd ready", "python --version",
     "node --version",
 ];
 
 /// Second words that only look around, after any program.
 pub(super) const LOOKING_SECOND: &[&str] = &[
-    "status", "list", "ls", "show", "capture", "info", "logs", "view", "get", "statuses", "--help",
+    "status", "list", "ls", "show", "capture", "describe", "info", "inspect", "logs", "view", "get", "statuses", "--help",
     "--version", "help", "version", "-V", "-h", "search", "where", "wait", "whoami",
 ];
 

@@ -45,7 +45,7 @@ pub use topic::{ClaimPlace, Topic};
 pub use voice::{AttributedText, Voice};
 pub(crate) use work::REPOSITORY;
 pub(crate) use work::command::command_key;
-pub use work::command::{checks_or_delivers, is_read_only};
+pub use work::command::{checks_or_delivers, is_read_only, only_prepares};
 pub use work::outcome::Outcome;
 
 /// Whether a rule forbids, requires or prefers something.

@@ -60,12 +60,23 @@ impl Simple {
     }
 }
 
-/// Whether `shell flag script` runs `script`.
-pub(super) fn wraps(shell: &str, flag: &str) -> bool {
-    let shell = shell.rsplit(['/', '\\']).next().unwrap_or(shell);
-    (["bash", "sh", "zsh", "dash"].contains(&shell) && flag.starts_with('-') && flag.ends_with('c'))
-        || (shell.starts_with("powershell") || shell.starts_with("pwsh"))
-            && flag.eq_ignore_ascii_case("-command")
+/// The indexes of a shell and of the script that it runs: `zsh -i -c SCRIPT`.
+pub(super) fn script_of<W: AsRef<str>>(words: &[W]) -> Option<(usize, usize)> {
+    let script = |at: usize| {
+        let shell = words[at].as_ref();
+        let shell = shell.rsplit(['/', '\\']).next().unwrap_or(shell);
+        let mut rest = words[at + 1..].iter().map(AsRef::as_ref);
+        let flag = if ["bash", "sh", "zsh", "dash"].contains(&shell) {
+            rest.take_while(|it| it.starts_with('-')).position(|it| it.ends_with('c'))
+        } else if shell.starts_with("powershell") || shell.starts_with("pwsh") {
+            // Flags before it may have values: `-ExecutionPolicy Bypass`.
+            rest.position(|it| it.eq_ignore_ascii_case("-command"))
+        } else {
+            None
+        };
+        flag.map(|it| (at, at + it + 2))
+    };
+    (0..words.len()).find_map(script).filter(|it| it.1 < words.len())
 }
 
 /// Words as one command line, quoted where needed.
@@ -163,11 +174,8 @@ fn walk(
                     walk(&line, &mut Place { at: Some("~".into()), ..Place::default() }, inner, visit);
                     continue;
                 }
-                // `zsh -i -c SCRIPT` has a flag before that of the script.
-                let script = words.windows(3).position(|it| wraps(&it[0], &it[1])).map(|it| (it, it + 2));
-                let flagged = |it: &[String]| it[1].starts_with('-') && wraps(&it[0], &it[2]);
-                let script = script.or_else(|| words.windows(4).position(flagged).map(|it| (it, it + 3)));
-                let script = script.or_else(|| nix_script(words)).filter(|_| nesting.depth < DEEPEST);
+                let script = script_of(words).or_else(|| nix_script(words));
+                let script = script.filter(|_| nesting.depth < DEEPEST);
                 let shell = script.map(|it| it.0);
                 let own = &words[..shell.unwrap_or(words.len())];
                 if shell != Some(0) {
@@ -460,6 +468,7 @@ mod tests {
                 "mv a.rs src app/; mv b.rs c.rs lib; git mv -k d/ e/; mv f/g.rs ./; mv *.rs lib/; mv -t lib a.rs b.rs",
                 "Rename a.rs->app/a.rs, Rename src->app/src, Rename b.rs->lib/b.rs, Rename c.rs->lib/c.rs, Rename d->e/d, Rename f/g.rs->./g.rs",
             ),
+            ("mv web/* .; mv web/* api/* lib", "Rename web/*->./*, Rename web/*->lib/*, Rename api/*->lib/*"),
             ("cp a.rs /tmp/a.bak; mv a.rs.bak a.rs; cp /tmp/a.bak a.rs; cp a.rs b.rs", "Create b.rs"),
             (
                 "cd sub && cargo add --dev gauge; cargo add -p x y; npm i; npm i -D z",

@@ -52,7 +52,7 @@ pub struct Unsupported {
     pub message: usize,
 }
 
-/// Maximum number of claims that are looked up verbatim. A summary with more is not one of this source.
+/// Maximum number of different claims that are looked up verbatim. A summary with more is not one of this source.
 const LOOKED_UP: usize = 100;
 
 /// A statement that needs support in the source.
@@ -108,8 +108,12 @@ pub(crate) fn unsupported<'p>(
         }
     }
     // What the source has verbatim is supported, however oddly it is written.
-    if out.len() <= LOOKED_UP {
-        out.retain(|it| it.claim == Claim::Quote || !stands(source, it));
+    let texts: HashSet<String> = out.iter().map(|it| it.text.clone()).collect();
+    if texts.len() <= LOOKED_UP {
+        let mut known: HashMap<String, bool> = HashMap::default();
+        out.retain(|it| {
+            it.claim == Claim::Quote || !*known.entry(it.text.clone()).or_insert_with(|| stands(source, it))
+        });
     }
     out
 }

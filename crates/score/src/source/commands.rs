@@ -203,7 +203,34 @@ pub(crate) fn only_looks(command: &str) -> bool {
         let asks = head != "git"
             && bare.get(1).is_some_and(|it| !["run", "exec", "x"].contains(it))
             && bare.get(2).is_some_and(|it| cues::LOOKING_SECOND.contains(it));
+        // What runs in a container: `docker exec -it app cat a`.
+        if let [_, "exec", rest @ ..] = &words[..]
+            && matches!(head, "docker" | "podman")
+        {
+            let name = rest.iter().position(|it| !it.starts_with('-')).unwrap_or(rest.len());
+            return only_looks(&rest[rest.len().min(name + 1)..].join(" "));
+        }
+        let cmdlets: Vec<&str> = words.iter().filter_map(|it| cmdlet_verb(it)).collect();
+        if !cmdlets.iter().all(|it| cues::LOOKING_VERBS.contains(it)) {
+            return false;
+        }
+        let of_cloud = cues::CLOUDS.contains(&head)
+            && bare.iter().any(|it| {
+                let asks = ["describe-", "get-", "list-"];
+                ["describe", "list", "show"].contains(it) || asks.iter().any(|verb| it.starts_with(verb))
+            });
+        let writes = |it: &&str| {
+            ["-X", "--request", "-o", "-O", "-T", "--json"].contains(it)
+                || it.starts_with("-d")
+                || it.starts_with("--data")
+        };
+        let fetches = head == "curl" && !words.iter().any(writes);
+        let sets_variable = head.starts_with('$') && (head.contains('=') || bare.get(1) == Some(&"="));
         head.is_empty()
+            || of_cloud
+            || fetches
+            || sets_variable
+            || cmdlet_verb(head).is_some()
             || head.chars().all(|c| c.is_ascii_digit() || c == '>')
             || !acts
                 && (cues::LOOKING.contains(&head)
@@ -217,4 +244,14 @@ pub(crate) fn only_looks(command: &str) -> bool {
                     || head == "kubectl" && words.iter().any(|it| ["describe", "get", "logs"].contains(it))
                     || words.contains(&"--help"))
     })
+}
+
+/// The verb of PowerShell's command `Verb-Noun`, unless it only passes on or prints what it is given.
+fn cmdlet_verb(word: &str) -> Option<&str> {
+    let word = word.trim_start_matches(['(', '{', '$', '@']);
+    let (verb, noun) = word.split_once('-')?;
+    let name = |it: &str| {
+        it.starts_with(|c: char| c.is_ascii_uppercase()) && it.bytes().all(|it| it.is_ascii_alphabetic())
+    };
+    (name(verb) && name(noun.trim_end_matches([')', '}'])) && !cues::LOOKING.contains(&word)).then_some(verb)
 }

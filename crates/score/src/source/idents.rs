@@ -111,7 +111,12 @@ fn in_row(row: &str) -> Vec<(Option<String>, String)> {
             taken.push((at, from));
             // Tracking parameters are not part of the address.
             let place = ["?utm_", "&utm_"].iter().fold(url, |url, it| url.split(it).next().unwrap_or(url));
-            if url.len() <= LONGEST_URL {
+            // Where a program was, in a stack trace: `http://localhost:5173/src/a.js:12:5`.
+            let in_trace = place.contains("/node_modules/")
+                || place.rsplit_once(':').is_some_and(|(before, line)| {
+                    before.matches('/').count() > 2 && line.bytes().all(|it| it.is_ascii_digit())
+                });
+            if url.len() <= LONGEST_URL && !in_trace {
                 out.push((None, place.to_string()));
             }
         }

@@ -198,8 +198,16 @@ impl Work<'_> {
             self.open = Some(name);
             return;
         };
-        let to =
-            action.to.as_deref().map(|it| self.moved_to(&name, path(it, action.dir.as_deref(), self.base)));
+        let to = action.to.as_deref().map(|it| path(it, action.dir.as_deref(), self.base));
+        // `mv a/* b`
+        if let (Some(from), Some(to)) =
+            (name.strip_suffix('*'), to.as_deref().and_then(|it| it.strip_suffix('*')))
+            && op == FileOp::Renamed
+        {
+            self.move_files(from, to);
+            return;
+        }
+        let to = to.map(|it| self.moved_to(&name, it));
         if to.as_ref() == Some(&name) {
             return;
         }
@@ -214,7 +222,7 @@ impl Work<'_> {
             self.files.insert(to, FileState::new(number, before));
         }
         if let Some(to) = to.as_deref().filter(|_| op == FileOp::Renamed) {
-            self.move_files(&name, to);
+            self.move_files(&format!("{name}/"), &format!("{to}/"));
         }
         if !matches!(op, FileOp::Deleted | FileOp::Renamed) {
             self.open = Some(name.clone());
@@ -243,11 +251,12 @@ impl Work<'_> {
         if to != from && self.files.keys().any(below) { format!("{to}/{}", file_name(from)) } else { to }
     }
 
-    /// A file or directory was moved: what is known of the files in it is known under the new path.
+    /// What is in a directory was moved: what is known of its files is known under the new path. `from` and
+    /// `to` end with a slash, or are empty.
     fn move_files(&mut self, from: &str, to: &str) {
-        let below = |it: &str| it.strip_prefix(from).is_some_and(|it| it.starts_with('/'));
-        let moves =
-            |it: &(&String, &FileState)| below(it.0) && !matches!(it.1.op, FileOp::Deleted | FileOp::Renamed);
+        let moves = |it: &(&String, &FileState)| {
+            it.0.starts_with(from) && !matches!(it.1.op, FileOp::Deleted | FileOp::Renamed)
+        };
         let within: Vec<String> = self.files.iter().filter(moves).map(|it| it.0.clone()).collect();
         for name in within {
             let Some(state) = self.files.remove(&name) else { continue };
@@ -259,6 +268,7 @@ impl Work<'_> {
             }
             self.files.insert(moved, state);
         }
+        let (from, to) = (from.trim_end_matches('/'), to.trim_end_matches('/'));
         self.moved.retain(|(gone, _)| gone != to);
         self.moved.push((from.to_owned(), to.to_owned()));
     }

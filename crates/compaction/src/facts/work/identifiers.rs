@@ -447,6 +447,9 @@ fn is_informative(kind: Name, text: &str) -> bool {
                 && !text.ends_with(['@', '=', '&'])
                 && (host.contains(['.', ':']) || host == "localhost")
                 && !text.contains("example.com")
+                // A line of a stack trace: `http://localhost:5173/src/a.js?t=1:12:5`.
+                && !text.contains("/node_modules/")
+                && !is_position(text.splitn(4, '/').nth(3).unwrap_or_default())
                 && !host.contains('[')
                 && ![".example", ".test", ".invalid"].iter().any(|it| host.ends_with(it))
         }
@@ -460,6 +463,11 @@ fn is_informative(kind: Name, text: &str) -> bool {
         }
         Name::Port | Name::Id | Name::Colour => true,
     }
+}
+
+/// Whether a path ends in a line number.
+fn is_position(path: &str) -> bool {
+    path.rsplit_once(':').is_some_and(|it| !it.1.is_empty() && it.1.bytes().all(|it| it.is_ascii_digit()))
 }
 
 /// Drops identifiers that another fact makes redundant: hashes of commits that are listed with their subject,

@@ -106,7 +106,8 @@ impl Work<'_> {
                 dir.filter(|it| is_absolute(it)).and_then(|it| with_start_dir(command, it, self.base));
             let command = whole.as_deref().unwrap_or(command);
             let purpose = purpose(call);
-            let told = purpose.as_deref().filter(|_| command::has_inline_script(command));
+            let is_script = command::has_inline_script(command) || command.trim().lines().count() > 2;
+            let told = purpose.as_deref().filter(|_| is_script);
             let told = told.map(|it| format!("# {}\n{command}", flat(clip(it, 160).0)));
             self.record_outcome(number, told.as_deref().unwrap_or(command), outcome.clone(), output);
             if outcome.ok == Some(false) {

@@ -2,7 +2,7 @@
 //! used up. A tier says which lines are written, how long they may get, and the share of the budget that all
 //! lines of their kind may have at that point. A later tier lengthens what an earlier one cut.
 
-use crate::facts::{self, Detail, Fact, FileOp, Name, Polarity, Topic, Voice};
+use crate::facts::{self, Detail, Fact, FileOp, Name, Outcome, Polarity, Topic, Voice};
 use crate::profile::SummaryStyle;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -42,7 +42,7 @@ pub(super) enum LineKind {
     Mended,
     /// Commands with effects, and their outcome.
     Command,
-    /// Read-only commands.
+    /// Commands that change nothing, or only prepare others.
     Look,
     Current,
     /// What the user said along the way.
@@ -80,8 +80,13 @@ impl LineKind {
                 _ => Self::Changed,
             },
             Topic::Setup => Self::Setup,
-            Topic::Commands => match fact.detail {
+            Topic::Commands => match &fact.detail {
                 Detail::Command { read_only: true, .. } => Self::Look,
+                Detail::Command { outcome: Outcome { ok: Some(true), .. }, .. }
+                    if facts::only_prepares(&fact.text) =>
+                {
+                    Self::Look
+                }
                 _ => Self::Command,
             },
             Topic::Errors => match fact.detail {

@@ -130,7 +130,7 @@ fn powershell(program: &str, files: &[String], appends: bool, out: &mut Vec<Acti
     }
 }
 
-/// What `mv` renames: one file or directory, or several into a directory.
+/// What `mv` renames: one file or directory, or several into a directory; `a/*` for what is in `a`.
 fn moves(words: &[String]) -> Vec<Action> {
     // `-t DIR` and `-S SUFFIX` change what the words mean.
     if words.iter().any(|it| it.starts_with("-t") || it.starts_with("-S") || it.starts_with("--t")) {
@@ -140,8 +140,8 @@ fn moves(words: &[String]) -> Vec<Action> {
     let Some(last) = paths.pop() else { return Vec::new() };
     let to = last.trim_end_matches('/');
     let here = matches!(to, "." | "..");
-    let into = here || paths.len() > 1 || last.ends_with('/');
-    let is_one = |it: &&str| file(it) && !is_backup(it);
+    let into = here || paths.len() > 1 || last.ends_with('/') || paths.iter().any(|it| it.ends_with("/*"));
+    let is_one = |it: &&str| file(it.strip_suffix("/*").unwrap_or(it)) && !is_backup(it);
     let rename = |from: &str| {
         let name = from.rsplit('/').next().unwrap_or(from);
         let to = if into { format!("{to}/{name}") } else { to.to_owned() };

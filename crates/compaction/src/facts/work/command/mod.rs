@@ -15,6 +15,7 @@ use history::tools::{self, Joint, Program};
 pub(in crate::facts) use inline_script::inline_script_words;
 pub(in crate::facts) use operation::Operation;
 use operation::{checks_syntax, operation};
+pub use read_only::only_prepares;
 pub(in crate::facts::work) use read_only::program_is_read_only;
 
 /// Words of a command that builds, checks or runs a project.
@@ -521,9 +522,37 @@ mod tests {
             ("for f in a b; do rm $f; done", false),
             ("if test -f x; then cat x; else printf none; fi", true),
             ("cargo test", false),
+            ("docker exec -u web app cat /etc/hosts | sort", true),
+            ("docker exec app npm run migrate", false),
+            ("docker compose ps; docker logs app --tail 20", true),
+            ("docker compose up -d app", false),
+            ("gcloud compute networks subnets list --filter=a", true),
+            ("gcloud services enable a.googleapis.com", false),
+            ("npm search a; npm run list", false),
+            ("sed 's/a/b/' x | sed -E 's/c//'", true),
+            ("curl -s -X GET http://a", true),
+            ("curl -s -o /dev/null -w '%{http_code}' http://a", false),
+            ("curl -s -X POST http://a", false),
+            ("LOG=a.log; for i in 1 2; do [ -f \"$LOG\" ] && break; done; tail -5 \"$LOG\"", true),
+            (
+                "pwsh -NoLogo -NoProfile -Command 'Get-ChildItem -Recurse | ForEach-Object { $_.FullName }'",
+                true,
+            ),
+            ("pwsh -NoLogo -Command '$a = Get-Content x; $a | Set-Content y'", false),
+            ("Get-ChildItem x | ForEach-Object { Remove-Item $_ }", false),
             ("", false),
         ] {
             assert_eq!(is_read_only(command), expected, "{command}");
+        }
+        for (command, expected) in [
+            ("mkdir -p src/a && ls src", true),
+            ("New-Item -ItemType Directory -Force -Path a | Out-Null", true),
+            ("New-Item -Path a.txt -Value b", false),
+            ("git fetch --all --prune", true),
+            ("mkdir -p b && cp a b", false),
+            ("ls", false),
+        ] {
+            assert_eq!(only_prepares(command), expected, "{command}");
         }
         let kinds = |it: &str| {
             ParsedCommand::of(it).operations().into_iter().map(|it| it.name).collect::<Vec<_>>().join(", ")
