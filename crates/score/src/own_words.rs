@@ -21,12 +21,16 @@ pub(crate) fn typed(text: &str) -> &str {
     if let Some((arguments, _)) = cues::TEMPLATE_ARGUMENTS.into_iter().find_map(between) {
         return arguments;
     }
+    let text = text.split_once(QUOTED_FILES).map_or(text, |it| it.0);
     text.split_once(cues::TYPED_AFTER).and_then(|it| it.1.split_once(':')).map_or(text, |it| it.1)
 }
 
+/// The line above the files that a prompt names, as Gemini CLI quotes them.
+const QUOTED_FILES: &str = "--- Content from referenced files ---";
+
 /// The texts of a message before the files that it names, which Gemini CLI quotes.
 pub(crate) fn before_quoted_files(message: &Message) -> impl Iterator<Item = &str> {
-    let quotes = |it: &&str| it.trim() == "--- Content from referenced files ---";
+    let quotes = |it: &&str| it.trim() == QUOTED_FILES;
     message.texts().map(Text::as_str).take_while(move |it| !quotes(it))
 }
 

@@ -121,6 +121,8 @@ pub enum Fact {
         /// Its first line, without a leading `cd` and trailing filters.
         command: String,
         outcome: Outcome,
+        /// The hash of the commit that it made.
+        commit: Option<String>,
     },
     Error {
         /// The line that tells it, at most 160 characters.
@@ -178,7 +180,7 @@ impl Probe {
         match &self.fact {
             Fact::Rule { text, .. } | Fact::Tried { text } | Fact::Words { text } => text.clone(),
             Fact::File { path, op, .. } => format!("{path}: {}", op.name()),
-            Fact::Command { command, outcome } => {
+            Fact::Command { command, outcome, .. } => {
                 let mut out = format!("{command}: {}", if outcome.ok { "ok" } else { "failed" });
                 for (name, value) in [("passed", outcome.passed), ("failed", outcome.failed)] {
                     if let Some(value) = value {

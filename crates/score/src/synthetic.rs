@@ -105,7 +105,11 @@ pub fn planted(seed: u64, turns: usize) -> Planted {
         let input = format!(r#"{{"command":"{command}"}}"#);
         messages.extend(call(&mut random, "Bash", input, text, fails));
         let outcome = Outcome { ok: !fails, exit, passed: None, failed: None };
-        probes.push(Probe::new(Class::Command, messages.len() - 1, Fact::Command { command, outcome }));
+        probes.push(Probe::new(
+            Class::Command,
+            messages.len() - 1,
+            Fact::Command { command, outcome, commit: None },
+        ));
 
         // An answer with an identifier, and a choice.
         let hash = random.hash();

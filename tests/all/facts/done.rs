@@ -295,10 +295,10 @@ fn commits_are_told_with_the_tree_that_they_are_in() {
     for (commands, expected) in [
         (
             &[base, tree][..],
-            "git: commits, newest first: 2222222 Mend the valve (in the tree /other); 1111111 Mend the pump\n",
+            "git: commits, newest first: 2222222 Mend the valve (in the tree /other); 1111111 Mend the pump",
         ),
-        (&[tree], "git: commits, newest first (in the tree /other): 2222222 Mend the valve\n"),
-        (&[base, log], "git: commits, newest first (git log: #4): 1111111 Mend the pump\n"),
+        (&[tree], "git: commits, newest first (in the tree /other): 2222222 Mend the valve"),
+        (&[base, log], "git: commits, newest first (git log: #4): 1111111 Mend the pump"),
     ] {
         let first = page(&runs(commands));
         assert!(first.contains(expected), "{first}");

@@ -35,8 +35,8 @@ pub use past::replies::{
     AnsweredRequest, answers, final_answer, last_answered, last_reply, question_answered,
 };
 pub(crate) use past::{
-    ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, BELOW, EARLIER, FOLLOWED, GOES_ON, MORE_DONE,
-    REPLIED_BELOW, REPLY_TO,
+    ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, BELOW, COMMITS, EARLIER, FOLLOWED, GOES_ON,
+    MORE_DONE, REPLIED_BELOW, REPLY_TO,
 };
 pub use talk::last_step;
 
@@ -45,7 +45,7 @@ pub use topic::{ClaimPlace, Topic};
 pub use voice::{AttributedText, Voice};
 pub(crate) use work::REPOSITORY;
 pub(crate) use work::command::command_key;
-pub use work::command::{checks_or_delivers, is_read_only, only_prepares};
+pub use work::command::{checks_or_delivers, commit_subject, is_read_only, only_prepares};
 pub use work::outcome::Outcome;
 
 /// Whether a rule forbids, requires or prefers something.
@@ -310,6 +310,7 @@ fn read_messages(history: &History, origin: &(dyn Fn(usize) -> usize + Sync)) ->
     work::identifiers::drop_redundant_names(&mut facts);
     past::superseded::drop_refused_steps(&mut facts);
     past::superseded::settle_steps(history, &mut facts);
+    talk::delegated::settle_running(history, &mut facts);
     past::temporary::drop_outdated(history, &mut facts);
     past::overtaken::drop_overtaken(history, &mut facts);
     past::repeated::drop_repeated(history, &mut facts);

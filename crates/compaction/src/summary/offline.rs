@@ -174,7 +174,10 @@ fn write_slice(
         answered.for_each(|it| it.kind = LineKind::Finished);
     }
     let errors_apart = ask.spec.sections.iter().any(|it| it.holds.contains(&Topic::Errors));
-    let below = pursued.filter(|it| it.message >= tail.from || ask.stays(it)).map(|it| it.message);
+    // A later message may ask for something else.
+    let last = ledger.about(Topic::Last).map(|it| it.message).max();
+    let below = pursued.filter(|it| last.is_none_or(|last| last <= it.message));
+    let below = below.filter(|it| it.message >= tail.from || ask.stays(it)).map(|it| it.message);
     let style = LineStyle {
         previous_answer: answered,
         last_answered: facts::question_answered(history).or_else(|| finished(history, ledger)),
@@ -358,6 +361,8 @@ fn items<'a>(
     let goal: HashSet<_> = words(Topic::Goal).collect();
     let last: HashSet<_> = words(Topic::Last).collect();
     let answers: HashSet<_> = words(Topic::Decisions).collect();
+    let logs: Vec<&str> =
+        words(Topic::Directory).map(|it| it.1).filter(|it| it.starts_with(facts::REPOSITORY)).collect();
     // What is listed elsewhere is left out of the list of the user's messages.
     let mut said: HashSet<_> = words(Topic::Constraints).chain(words(Topic::Directives)).collect();
     said.extend(goal.iter().chain(&last).chain(&answers));
@@ -386,7 +391,7 @@ fn items<'a>(
             }
             Topic::Requests | Topic::UserMessages => !said.insert(me) || is_covered_by_rules(fact, &facts),
             Topic::Last => goal.contains(&me),
-            Topic::Commands => told.contains(&me),
+            Topic::Commands => told.contains(&me) || is_logged(fact, &logs),
             Topic::Files | Topic::Identifiers => tail.says(fact),
             Topic::Findings => steps.get(&fact.message).is_some_and(|it| begins_alike(it, me.1)),
             // It is listed with its outcome among the commands, if these have a section.
@@ -549,6 +554,13 @@ fn facts_of_message<'f, 'a>(
     let message = fact.message;
     let from = &facts[facts.partition_point(|it| it.message < message)..];
     from.iter().copied().take_while(move |it| it.message == message).take(MAX_FACTS_OF_MESSAGE)
+}
+
+/// Whether a command only made a commit that one of `logs`, the lines about the repository, lists.
+fn is_logged(fact: &Fact, logs: &[&str]) -> bool {
+    let Detail::Command { outcome, .. } = &fact.detail else { return false };
+    let hash = line::commit(fact, outcome).and_then(|it| it.0.split(' ').next());
+    hash.is_some_and(|it| logs.iter().any(|log| log.contains(it)))
 }
 
 /// Whether rules already say at least 80 % of what the user said.

@@ -256,7 +256,7 @@ impl Support {
         }
         for probe in probes {
             match &probe.fact {
-                Fact::Command { command, outcome } => {
+                Fact::Command { command, outcome, .. } => {
                     support.all.find(command);
                     if outcome.ok {
                         let tokens = tokens(&command.replace([':', '/', '-'], " "));

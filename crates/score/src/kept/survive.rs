@@ -102,7 +102,7 @@ impl<'a> Lookup<'a> {
                 Fact::File { path, op, .. } => {
                     carried_over.files.insert(path, op);
                 }
-                Fact::Command { command, outcome } => {
+                Fact::Command { command, outcome, .. } => {
                     carried_over.commands.insert(command, outcome);
                 }
                 Fact::Error { signature, resolved, .. } => {
@@ -142,7 +142,13 @@ impl<'a> Lookup<'a> {
                 self.index.stretch_with(&content(text), share).into()
             }
             Fact::File { path, op, done } => self.file(path, *op, done),
-            Fact::Command { command, outcome } => self.command(command, outcome),
+            Fact::Command { command, outcome, commit } => {
+                let mut finding = self.command(command, outcome);
+                finding.kept |= commit
+                    .as_ref()
+                    .is_some_and(|it| self.index.lines.iter().any(|line| lists_commit(line, it)));
+                finding
+            }
             Fact::Error { signature, resolved, unknown } => self.error(signature, *resolved, *unknown),
             Fact::Plan { item } => self.plan(item),
             Fact::Identifier { key, value } => self.identifier(key.as_deref(), value).into(),
@@ -502,6 +508,11 @@ fn sentence_at(line: &str, from: usize, to: usize) -> &str {
     let start = ends.iter().filter_map(|it| line[..from].rfind(it)).max().map_or(0, |it| it + 2);
     let end = ends.iter().filter_map(|it| line[to..].find(it)).min().map_or(line.len(), |it| to + it);
     &line[start..end]
+}
+
+/// Whether a line says that the commit `hash` was made: as git does, or in a list of commits.
+fn lists_commit(line: &Line, hash: &str) -> bool {
+    line.text.contains(hash) && (line.text.starts_with('[') || line.text.contains("commit"))
 }
 
 /// Whether a heading names several things, as "Commands and errors", so that it tells no outcome of one.

@@ -92,7 +92,7 @@ fn open(source: &History, lookup: &Lookup<'_>, out: &mut Truth) {
 }
 
 fn outcome(probe: &Probe, lookup: &Lookup<'_>, out: &mut Truth) {
-    let Fact::Command { command, outcome } = &probe.fact else { return };
+    let Fact::Command { command, outcome, .. } = &probe.fact else { return };
     // A cut key may be another command's, too.
     if probe.class != Class::Command || outcome.exit.is_none() || is_cut(command) {
         return;

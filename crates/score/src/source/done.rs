@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::commands::{Run, command_key, only_looks, whole_command};
 use super::error_line::{says_error, signature, strength};
 use super::git::Listed;
+use super::idents::is_hash;
 use super::outcome::{outcome, still_runs};
 use super::plan::Plan;
 use crate::cues;
@@ -112,10 +113,19 @@ struct Actions {
     conflicts: Vec<String>,
 }
 
+/// The hash of the commit that a command made, as git prints it: `[main 1a2b3c4] subject`.
+fn commit_made(command: &str, output: &str) -> Option<String> {
+    let line = output.lines().filter(|_| command.contains("git commit")).find(|it| it.starts_with('['))?;
+    let hash = line.split(']').next()?.rsplit(' ').next()?;
+    is_hash(hash).then(|| hash.to_owned())
+}
+
 /// The last run of a command.
 struct CommandRun {
     at: usize,
     outcome: Outcome,
+    /// The hash of the commit that it made.
+    commit: Option<String>,
     /// The whole commands with this key, each with whether it succeeded, the newest last.
     runs: Vec<(String, bool)>,
 }
@@ -240,7 +250,8 @@ impl Actions {
             let mut runs = self.commands.remove(&key).map_or_else(Vec::new, |it| it.runs);
             runs.retain(|it| it.0 != chain || it.1 != outcome.ok);
             runs.push((chain, outcome.ok));
-            self.commands.insert(key, CommandRun { at: number, outcome, runs });
+            let commit = outcome.ok.then(|| commit_made(command, output.text.as_str())).flatten();
+            self.commands.insert(key, CommandRun { at: number, outcome, commit, runs });
         }
         let concludes =
             ["git commit", "git merge --continue", "git rebase --continue", "git cherry-pick --continue"];
@@ -390,7 +401,7 @@ impl Actions {
             out.push(Probe { class: Class::File, messages, fact: Fact::File { path, op, done: ops } });
         }
         for (command, ran) in self.commands.into_iter().filter(|it| !it.1.unclear()) {
-            let fact = Fact::Command { command, outcome: ran.outcome };
+            let fact = Fact::Command { command, outcome: ran.outcome, commit: ran.commit };
             out.push(Probe::new(Class::Command, ran.at, fact));
         }
         for (signature, error) in self.errors {

@@ -22,8 +22,9 @@ pub(crate) fn still_runs(text: &str) -> Option<String> {
 pub(crate) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Outcome> {
     let text = &*plain(output.text.as_str());
     let stopped = |it: &str| it.contains("[Request interrupted") || it.contains("User aborted the command");
-    // The timeouts of OpenCode and Gemini CLI: of a server, that is how it should end.
-    let timed_out = ending(text, 400).contains(" tool terminated command after exceeding timeout")
+    // The timeouts of Codex, OpenCode and Gemini CLI: of a server, that is how it should end.
+    let timed_out = clip(text, 200).contains("command timed out after ") && text.contains("124")
+        || ending(text, 400).contains(" tool terminated command after exceeding timeout")
         || text.starts_with("Command was automatically cancelled because it exceeded the timeout of ");
     if output.cleared || stopped(clip(text, 200)) || timed_out {
         return None;

@@ -1,5 +1,6 @@
 //! Commands and errors in an earlier summary.
 
+use super::headings::COMMITS;
 use super::{SummaryReader, is_resolved};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::clip;
@@ -12,14 +13,26 @@ use crate::facts::{Detail, Topic};
 static COMMAND: AsciiFirstRegex =
     AsciiFirstRegex::new(r"^`([^`]+)`\s*(…)?\s*(?:\([^`→]*\)\s*)?(?:→|->|:|—)\s*(.+)$");
 
+/// A line about errors that says that there were none.
+static NO_ERROR: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)^\W*(?:no\b[^.;:]{0,60}\b(?:errors?|issues?|failures?|problems?)\b|all\b[^.;:]{0,60}\b(?:completed|passed|succeeded|successful)\b|none\W*$)",
+);
+static COMMIT: AsciiFirstRegex = AsciiFirstRegex::new(r"(?:^|, )([0-9a-f]{7,40}) on ([^\s:]+): ");
+
 impl SummaryReader<'_> {
     pub(super) fn command(&mut self, section: Topic, body: &str) {
         // "looked": in older summaries.
         if let Some(list) = ["read-only, ok: ", "looked, ok: "].iter().find_map(|it| body.strip_prefix(it)) {
             return self.read_only_commands(list);
         }
+        if let Some(list) = body.strip_prefix(COMMITS).and_then(|it| it.strip_prefix(": ")) {
+            return self.commits(list);
+        }
         let Some(found) = COMMAND.captures(body) else {
             let topic = if section == Topic::Commands { Topic::Findings } else { section };
+            if topic == Topic::Errors && NO_ERROR.is_match(body) {
+                return;
+            }
             let lower = body.to_lowercase();
             let over = is_resolved(body);
             let detail = match topic {
@@ -89,6 +102,21 @@ impl SummaryReader<'_> {
         }
         let detail = Detail::Command { outcome, read_only: is_read_only(command) };
         self.push(Topic::Commands, command, detail);
+    }
+
+    /// Our format: `git commit → ok: 1a2b3c4 on main: a subject [#7], 2b3c4d5 on main: another`.
+    fn commits(&mut self, list: &str) {
+        let starts: Vec<_> = COMMIT.captures_iter(list).collect();
+        for (at, found) in starts.iter().enumerate() {
+            let [whole, hash, branch] = [0, 1, 2].map(|it| found.get(it).map_or(0..0, |it| it.range()));
+            let end = starts.get(at + 1).and_then(|it| it.get(0)).map_or(list.len(), |it| it.start());
+            let subject = list[whole.end..end].trim_end();
+            let subject = subject.rsplit_once(" [#").map_or(subject, |it| it.0);
+            let result = Some(format!("committed {} on {}", &list[hash], &list[branch]));
+            let outcome = Outcome { ok: Some(true), result, ..Outcome::default() };
+            let command = format!("git commit -m \"{subject}\"");
+            self.push(Topic::Commands, &command, Detail::Command { outcome, read_only: false });
+        }
     }
 
     /// Our format: ``read-only, ok: `a`, `b` ``.

@@ -177,6 +177,9 @@ pub(in crate::facts) const SUFFIXES_ONCE: [&str; 4] = [
     " (asked now, whole below)",
 ];
 
+/// Label of commits in the summary; each follows with its hash, branch and subject.
+pub(crate) const COMMITS: &str = "git commit → ok";
+
 /// Mark of a reply; the number of the request's message and a colon follow.
 pub(crate) const REPLY_TO: &str = "to #";
 

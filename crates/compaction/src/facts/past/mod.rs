@@ -28,8 +28,8 @@ use crate::facts::voice::{EarlierSummary, ToolTopic};
 use crate::facts::{Detail, Fact, FileOp, Polarity, Topic};
 use files::is_path_only;
 pub(crate) use headings::{
-    ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, BELOW, EARLIER, FOLLOWED, GOES_ON, MORE_DONE,
-    REPLIED_BELOW, REPLY_TO,
+    ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, BELOW, COMMITS, EARLIER, FOLLOWED, GOES_ON,
+    MORE_DONE, REPLIED_BELOW, REPLY_TO,
 };
 use headings::{
     ANSWERED_ONCE, BOILERPLATE, Heading, SAYS_NONE, STEP_BOXES, STEP_MARKS, SUFFIXES_ONCE, heading_text,

@@ -1,12 +1,13 @@
 //! The reports of sub-agents to which the model delegated work.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::report::{shortened, speaks, text_of_model, without_closing_questions};
-use crate::facts::Fact;
 use crate::facts::past::overtaken::content_words;
+use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::lines;
 use crate::facts::voice::ModelTopic;
+use crate::facts::{Fact, Voice};
 use history::tools::{Meaning, meaning};
 use history::{History, Message, Role};
 
@@ -17,10 +18,11 @@ const MIN_BYTES: usize = 200;
 const MAX_REPORTS: usize = 4;
 const MAX_CHARS: usize = 400;
 
-/// The last reports of the current turn that the model has not repeated in its own words.
+/// The last reports of the current turn, and of earlier ones without a reply, that the model has not repeated in its own
+/// words.
 pub(super) fn read(history: &History) -> Vec<Fact> {
     let messages = history.messages();
-    let from = history.last_prompt().unwrap_or(0);
+    let from = history.last_prompt().unwrap_or(0).min(messages.iter().rposition(speaks).unwrap_or(0));
     let mut names: HashMap<&str, &str> = HashMap::new();
     let mut reports: Vec<(usize, String)> = Vec::new();
     for (number, message) in messages.iter().enumerate().skip(from) {
@@ -32,7 +34,7 @@ pub(super) fn read(history: &History) -> Vec<Fact> {
         };
         let outputs = message.outputs().filter(|it| !it.failed && helper(&it.id));
         reports.extend(outputs.map(|it| (number, without_receipt(it.text.as_str()).to_owned())));
-        reports.extend(notified(message).map(|it| (number, it)));
+        reports.extend(notices(message).into_iter().map(|it| (number, it.report)));
     }
     reports.retain(|(_, it)| it.len() >= MIN_BYTES && !LAUNCHED.iter().any(|not| it.starts_with(not)));
     let tell = |(number, text): (usize, String)| {
@@ -54,11 +56,67 @@ fn without_receipt(text: &str) -> &str {
     text.rfind("agentId: ").filter(|at| text.len() - at < 400).map_or(text, |at| text[..at].trim_end())
 }
 
-/// The report in Claude Code's notification that a background task is done.
-fn notified(message: &Message) -> Option<String> {
+/// Claude Code's notice that a background agent ended.
+struct Notice {
+    /// What the agent was started for; empty if another task ended.
+    name: String,
+    completed: bool,
+    report: String,
+}
+
+/// The notices in a message, which may tell of several tasks.
+fn notices(message: &Message) -> Vec<Notice> {
     let notice = message.role == Role::User && !message.is_prompt();
     let text =
-        Some(message.plain()).filter(|it| notice && it.trim_start().starts_with("<task-notification>"))?;
-    let body = text.split_once("<result>")?.1;
-    Some(body.rsplit_once("</result>").map_or(body, |it| it.0).trim().to_owned())
+        Some(message.plain()).filter(|it| notice && it.trim_start().starts_with("<task-notification>"));
+    let text = text.unwrap_or_default();
+    let read = |it: &str| {
+        let (head, body) = it.split_once("<result>")?;
+        let name =
+            head.split_once("<summary>Agent \"").and_then(|it| it.1.split_once("\" ")).map_or("", |it| it.0);
+        Some(Notice {
+            name: name.to_owned(),
+            completed: head.contains("<status>completed</status>"),
+            report: body.rsplit_once("</result>").map_or(body, |it| it.0).trim().to_owned(),
+        })
+    };
+    text.split("<task-notification>").filter_map(read).collect()
+}
+
+/// What an earlier summary says of a step that an agent was working on.
+static RUNNING: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)\s*\((?:background )?agents? (?:is |are )?(?:still )?(?:running|working)\b[^)]*\)",
+);
+
+/// Ends the steps of an earlier summary whose agent has completed since; of the others that ended, it no longer says that
+/// they run.
+pub(in crate::facts) fn settle_running(history: &History, facts: &mut Vec<Fact>) {
+    let words = |text: &str| -> HashSet<String> {
+        let words = text.split(|it: char| !it.is_alphanumeric()).filter(|it| !it.is_empty());
+        words.map(str::to_lowercase).collect()
+    };
+    let runs =
+        |it: &Fact| it.topic.is_open_step() && it.voice() == Voice::Summary && RUNNING.is_match(&it.text);
+    if !facts.iter().any(runs) {
+        return;
+    }
+    let ended: Vec<(HashSet<String>, bool)> = history
+        .messages()
+        .iter()
+        .flat_map(notices)
+        .filter(|it| !it.name.is_empty())
+        .map(|it| (words(&it.name), it.completed))
+        .collect();
+    facts.retain_mut(|fact| {
+        let Some(found) = RUNNING.find(&fact.text).filter(|_| runs(fact)) else { return true };
+        let step = words(&fact.text[..found.start()]);
+        let shared = |it: &&(HashSet<String>, bool)| it.0.intersection(&step).count();
+        let agent = ended.iter().max_by_key(shared).filter(|it| {
+            let least = it.0.len().min(step.len());
+            shared(it) > 1 && shared(it) * 2 > least
+        });
+        let Some((_, completed)) = agent else { return true };
+        fact.text.reword(|it| RUNNING.replace_all(it, "").into_owned());
+        !completed
+    });
 }

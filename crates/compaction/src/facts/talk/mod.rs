@@ -3,7 +3,7 @@
 
 pub(in crate::facts) mod approved;
 mod decisions;
-mod delegated;
+pub(super) mod delegated;
 pub(in crate::facts) mod orders;
 pub(in crate::facts) mod overruled;
 pub(in crate::facts) mod report;
@@ -138,10 +138,13 @@ fn prompt_fact(topic: Topic, number: usize, prompt: &Prompt, part: &str) -> Opti
 /// Records a step that the model announced in its last message and the user forbids in the reply, as tried
 /// and given up. Announcements in earlier messages do not count: those the model dropped by itself.
 fn read_objection(number: usize, prompt: &str, before: &[Message], facts: &mut Vec<Fact>) {
-    let Some(no) = sentences(prompt).first().copied().filter(|it| polarity(it) == Some(Polarity::Forbid))
-    else {
-        return;
+    // "Apply them, no need to draft first" objects to nothing.
+    let begins = |it: &&str| {
+        let lower = Lowercased::of(it);
+        CUES.forbid.around(&lower).is_some_and(|it| it.0.split_whitespace().count() <= 3)
     };
+    let no = sentences(prompt).first().copied().filter(|it| polarity(it) == Some(Polarity::Forbid));
+    let Some(no) = no.filter(begins) else { return };
     let stems = |text: &str| -> Vec<String> {
         let words = text.split(|c: char| !c.is_alphanumeric()).filter(|it| it.chars().count() >= 5);
         words.map(|it| it.to_lowercase().chars().take(6).collect()).collect()

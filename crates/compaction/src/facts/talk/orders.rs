@@ -93,10 +93,10 @@ const BEFORE_ORDER: &str = "please pls and but so then just also ok okay yes no 
     make sure ensure that absolutely remember important critical note always however or if possible there is it's as";
 
 /// Words that show that a sentence in ASCII letters is not English.
-const NOT_ENGLISH: [&str; 28] = [
+const NOT_ENGLISH: [&str; 29] = [
     "bitte", "nicht", "niemals", "kein", "keine", "und", "das", "nunca", "por", "favor", "los", "las", "que",
     "jamais", "les", "des", "est", "et", "ne", "pas", "estoy", "una", "para", "pero", "porque", "con",
-    "esto", "nada",
+    "esto", "nada", "não",
 ];
 
 pub(in crate::facts) fn rule_topic(sentence: &str, polarity: Polarity) -> Topic {

@@ -99,12 +99,13 @@ enum Place {
     Start,
 }
 
-const FILES: [&str; 8] = [
+const FILES: [&str; 9] = [
     include_str!("cues/en.toml"),
     include_str!("cues/zh.toml"),
     include_str!("cues/ja.toml"),
     include_str!("cues/ko.toml"),
     include_str!("cues/es.toml"),
+    include_str!("cues/pt.toml"),
     include_str!("cues/ru.toml"),
     include_str!("cues/de.toml"),
     include_str!("cues/fr.toml"),

@@ -111,12 +111,19 @@ fn split_at_fences(text: &str) -> Vec<&str> {
     out
 }
 
-/// Marks fenced blocks, fences included.
+/// A statement of SQL.
+static SQL: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"^\s*(?:ALTER|CREATE|DROP|GRANT|INSERT|UPDATE|DELETE|SELECT) (?:[A-Z]+|\*|[\w.,]+ FROM)\b",
+);
+
+/// Marks fenced blocks, fences included, and the comments between statements of SQL.
 fn mark_blocks(lines: &[&str], kinds: &mut [Region]) {
+    let is_sql = lines.iter().filter(|it| SQL.is_match(it)).nth(2).is_some();
     let mut open = false;
     for (line, kind) in lines.iter().zip(kinds) {
         let fence = line.matches(FENCE).count() % 2 == 1;
-        if open || fence || line.trim_start().starts_with(FENCE) {
+        let comment = is_sql && line.trim_start().starts_with("--");
+        if open || fence || comment || line.trim_start().starts_with(FENCE) {
             *kind = Region::Block;
         }
         open ^= fence;

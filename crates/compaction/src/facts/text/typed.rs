@@ -116,7 +116,7 @@ pub(in crate::facts) fn user_text<'a>(texts: impl Iterator<Item = &'a str>) -> V
         referenced = within && !ends;
         !within && !is_mark_of_image(it)
     };
-    let texts = texts.filter(typed);
+    let texts = texts.filter(typed).flat_map(without_references);
     let request = |it: &'a str| spec_kit_request(it).unwrap_or_else(|| request(it));
     let texts: Vec<&str> = texts
         .flat_map(assigned)
@@ -177,6 +177,13 @@ pub(in crate::facts) fn slash_command(text: &str) -> Option<&str> {
 /// Whether a line is the name of a slash command and nothing else.
 pub(crate) fn is_slash_command(line: &str) -> bool {
     line.strip_prefix('/').is_some_and(|it| !it.is_empty() && !it.contains([' ', '/', '"']))
+}
+
+/// A text without the files that older versions of Gemini CLI quote in it.
+fn without_references(text: &str) -> Vec<&str> {
+    let Some((before, rest)) = text.split_once(REFERENCED[0]) else { return vec![text] };
+    let after = rest.rsplit_once(REFERENCED[1]).map_or("", |it| it.1);
+    [before, after].into_iter().filter(|it| !it.trim().is_empty()).collect()
 }
 
 /// The requests in messages from the lead of a Claude Code agent team; any other text as it is.

@@ -309,6 +309,14 @@ impl Work<'_> {
         if well {
             self.record_success(number, command, parsed);
             self.resolve_by_success(number, command, parsed);
+            let programs: Vec<Vec<&str>> = parsed.programs().collect();
+            if programs.iter().flatten().any(|it| ["add", "ci", "i", "install", "sync"].contains(it)) {
+                self.files.retain(|it, state| {
+                    let installed =
+                        file_name(it) == "node_modules" || LOCKS.iter().any(|lock| lock.0 == file_name(it));
+                    !(state.op == FileOp::Deleted && installed && is_made_again(it, &programs))
+                });
+            }
             self.resolve_probe(number, command);
             self.resolve_by_green_commit(number, command, parsed, committed);
             let shown = outcome.result.as_deref().is_none_or(|it| it.starts_with("printed"));
@@ -474,6 +482,20 @@ fn is_silent_test(parsed: &ParsedCommand, command: &str, output: &Output) -> boo
     seen && is_empty_output(output) && !command.contains('>') && parsed.operations().iter().any(runs)
 }
 
+/// The lock files of package managers, and these.
+const LOCKS: [(&str, &str); 10] = [
+    ("Cargo.lock", "cargo"),
+    ("Gemfile.lock", "bundle"),
+    ("bun.lock", "bun"),
+    ("bun.lockb", "bun"),
+    ("composer.lock", "composer"),
+    ("package-lock.json", "npm"),
+    ("pnpm-lock.yaml", "pnpm"),
+    ("poetry.lock", "poetry"),
+    ("uv.lock", "uv"),
+    ("yarn.lock", "yarn"),
+];
+
 /// Whether a deleted path is one that programs which ran after the deletion make again: directories of builds and tools,
 /// and the lock file of a package manager that installs.
 fn is_made_again(path: &str, after: &[Vec<&str>]) -> bool {
@@ -491,19 +513,8 @@ fn is_made_again(path: &str, after: &[Vec<&str>]) -> bool {
         "out",
         "target",
     ];
-    const LOCKS: [(&str, &str); 10] = [
-        ("Cargo.lock", "cargo"),
-        ("Gemfile.lock", "bundle"),
-        ("bun.lock", "bun"),
-        ("bun.lockb", "bun"),
-        ("composer.lock", "composer"),
-        ("package-lock.json", "npm"),
-        ("pnpm-lock.yaml", "pnpm"),
-        ("poetry.lock", "poetry"),
-        ("uv.lock", "uv"),
-        ("yarn.lock", "yarn"),
-    ];
-    const INSTALLS: [&str; 9] = ["add", "build", "i", "install", "lock", "sync", "test", "up", "update"];
+    const INSTALLS: [&str; 10] =
+        ["add", "build", "ci", "i", "install", "lock", "sync", "test", "up", "update"];
     const WRITES_ELSEWHERE: [&str; 7] = ["git", "kill", "mkdir", "mv", "pkill", "sleep", "touch"];
     let name = file_name(path);
     if let Some((_, manager)) = LOCKS.iter().find(|it| it.0 == name) {

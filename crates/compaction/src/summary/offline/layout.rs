@@ -369,7 +369,7 @@ impl Layout<'_, '_> {
             sorted.sort_by_key(|it| (it.0.topic == Topic::Unconfirmed, self.age(it.0)));
             if *topic == Topic::Commands {
                 // Stable: checks and deliveries first, read-only commands last, each in run order.
-                sorted.sort_by_key(|it| {
+                sorted.sort_by_cached_key(|it| {
                     (LineKind::of(it.0) == LineKind::Look, !facts::checks_or_delivers(&it.0.text))
                 });
             }
@@ -403,9 +403,8 @@ impl Layout<'_, '_> {
                 }
             }
             for ((_, label, _), pieces) in joined {
-                for pieces in
-                    listed(&pieces, if *topic == Topic::Commands { MAX_COMMANDS_LINE } else { usize::MAX })
-                {
+                let commands = *topic == Topic::Commands && label != facts::COMMITS;
+                for pieces in listed(&pieces, if commands { MAX_COMMANDS_LINE } else { usize::MAX }) {
                     out.push_str(&format!("- {label}: {}\n", pieces.join(", ")));
                 }
             }

@@ -6,9 +6,9 @@ use super::quote::{cut, finished_plan, words};
 use super::script;
 use crate::facts::text::{clip, flat, without_escapes};
 use crate::facts::{
-    ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, AnsweredRequest, BELOW, Detail, EARLIER, Fact,
-    FileOp, Ledger, Name, Outcome, REPLIED_BELOW, REPLY_TO, REPOSITORY, Topic, UNREADABLE, Voice,
-    command_key, is_read_only,
+    ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, AnsweredRequest, BELOW, COMMITS, Detail,
+    EARLIER, Fact, FileOp, Ledger, Name, Outcome, REPLIED_BELOW, REPLY_TO, REPOSITORY, Topic, UNREADABLE,
+    Voice, command_key, commit_subject, is_read_only,
 };
 
 /// A fact as written; lines with the same label and group are joined.
@@ -202,6 +202,10 @@ fn raw_line(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
             SummaryLine { label: Some("read-only, ok".into()), group: String::new(), text }
         }
         Detail::Command { outcome, .. } => {
+            if let Some((commit, subject)) = commit(fact, outcome) {
+                let text = format!("{commit}: {} {at}", clip(&subject, chars.min(SUBJECT)).0);
+                return SummaryLine { label: Some(COMMITS.into()), group: String::new(), text };
+            }
             let ended = outcome_text(outcome, (!style.errors_apart).then_some(chars.max(120)));
             let resolved = style.resolved.get(&(fact.message, fact.text.to_string()));
             let resolved = resolved.map(|by| format!(" → resolved at #{by}")).unwrap_or_default();
@@ -244,6 +248,17 @@ fn raw_line(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
             },
         },
     }
+}
+
+/// Maximum characters of the subject of a commit.
+const SUBJECT: usize = 120;
+
+/// The hash and branch of the commit that a command made, and its subject, if the command did nothing else.
+pub(super) fn commit<'f>(fact: &Fact, outcome: &'f Outcome) -> Option<(&'f str, String)> {
+    let commit = outcome.result.as_deref()?.strip_prefix("committed ")?;
+    let one = outcome.ok == Some(true) && !commit.contains(',');
+    let subject = one.then(|| commit_subject(&fact.text)).flatten()?;
+    Some((commit, flat(&subject)))
 }
 
 /// The message of the last call that changed something or ran a program, even if it failed.

@@ -9,6 +9,28 @@ fn is_own_commit(revision: &str) -> bool {
     hash || ["HEAD", "@", "stash"].iter().any(|it| revision.starts_with(it))
 }
 
+/// The first line of the message of a commit, if the command does nothing else that tells something.
+pub fn commit_subject(command: &str) -> Option<String> {
+    let parsed = ParsedCommand::of(command);
+    let commits = |it: &[&str]| it.starts_with(&["git", "commit"]);
+    let prepares = |it: &[&str]| it.starts_with(&["git", "add"]) || program_is_read_only(it);
+    let mut made = parsed.programs().filter(|it| commits(it));
+    let words = made.next()?;
+    if made.next().is_some() || !parsed.programs().all(|it| commits(&it) || prepares(&it)) {
+        return None;
+    }
+    let flag = words.iter().position(|it| ["-m", "-am", "--message"].contains(it))?;
+    let message = words.get(flag + 1)?;
+    // `-m "$(cat <<'EOF'`
+    let body = if message.starts_with("$(cat <<") {
+        command.split_once("<<")?.1.split_once('\n')?.1
+    } else {
+        message
+    };
+    let subject = body.lines().map(str::trim).find(|it| !it.is_empty())?;
+    (!subject.contains(['`', '$'])).then(|| subject.to_owned())
+}
+
 impl ParsedCommand {
     /// The files of a revision that it prints: `git show main:src/a.rs`.
     pub(in crate::facts) fn files_of_revision(&self) -> Vec<String> {

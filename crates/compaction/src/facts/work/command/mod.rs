@@ -11,6 +11,7 @@ use super::paths::{file_name, is_absolute};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::flat;
 pub(in crate::facts::work) use filters::lets_through;
+pub use git::commit_subject;
 use history::tools::{self, Joint, Program};
 pub(in crate::facts) use inline_script::inline_script_words;
 pub(in crate::facts) use operation::Operation;

@@ -89,16 +89,42 @@ static ABORTED: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?m)^<(?:shell|bash)_metadata>\nUser aborted the command$|\A(?:Wall time: [\d.]+ seconds\n)?aborted by user(?: after \d[\d.]*s)?\s*\z",
 );
 
+/// The result of a command that a timeout stopped.
+const TIMEOUT: &str = "stopped by its timeout";
+
 /// What OpenCode and Gemini CLI add to the output of a command that their timeout stopped.
 static TIMED_OUT: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?m)^<(?:shell|bash)_metadata>\n(?:shell|bash) tool terminated command after exceeding timeout",
     r"|^Command was automatically cancelled because it exceeded the timeout of ",
 ));
 
+/// What Codex puts before the output of a command that its timeout stopped.
+static STOPPED_BY_CODEX: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r#"\A(?:\{"output":"|Exit code: 124\n(?:[^\n]*\n){0,2}?Output:\n)?"#,
+    r"command timed out after \d+ milliseconds(?:\n|\\n|\z)",
+));
+
+/// The output of such a command, without the exit code, which is Codex's own.
+fn stopped_by_codex(output: &Output) -> Option<Output> {
+    let text = output.text.as_str();
+    let stated =
+        output.exit == Some(124) || clip(text, 20).0.contains("124") || text.contains(r#""exit_code":124"#);
+    let printed = &text[STOPPED_BY_CODEX.find(text).filter(|_| stated)?.end()..];
+    let printed = printed.rsplit_once(r#"","metadata":{"exit_code":124"#).map_or(printed, |it| it.0);
+    let (text, ends) = (printed.into(), [].into());
+    Some(Output { text, ends, failed: false, exit: None, ..output.clone() })
+}
+
 /// Reads the output of `command`. A reported exit code counts first; where it may be that of another program
 /// in a pipe or list, the runner's summary line is next. `unmarked_means_success`: an output that is not
 /// marked as failed means exit code 0.
 pub(in crate::facts) fn read(output: &Output, command: &str, unmarked_means_success: bool) -> Outcome {
+    if let Some(printed) = stopped_by_codex(output) {
+        let outcome = read(&printed, command, unmarked_means_success);
+        let ok = outcome.ok.filter(|it| !*it || outcome.result.is_some());
+        let result = outcome.result.or(Some(TIMEOUT.into()));
+        return Outcome { ok, result, ..outcome };
+    }
     let parsed = ParsedCommand::of(command);
     let (head, tail) = ends(output.text.as_str());
     let removed = |it: &&str| parsed.says_what_it_removed(it);
@@ -174,7 +200,7 @@ pub(in crate::facts) fn read(output: &Output, command: &str, unmarked_means_succ
     // Of a server, that is how it should end.
     let timed_out = TIMED_OUT.is_match(tail);
     let (ok, result) = match timed_out {
-        true => (ok.filter(|it| !*it || result.is_some()), result.or(Some("stopped by its timeout".into()))),
+        true => (ok.filter(|it| !*it || result.is_some()), result.or(Some(TIMEOUT.into()))),
         false => (ok, result),
     };
     let result = result.filter(|it| ok.is_none() || it != UNANSWERED);
@@ -454,7 +480,7 @@ impl Evidence<'_> {
         };
         // `timeout` exits with 124 when it stops a program.
         let stopped = self.exit == Some(124) && self.command.split_whitespace().any(|it| it == "timeout");
-        let line = if stopped { Some("stopped by its timeout".into()) } else { line };
+        let line = if stopped { Some(TIMEOUT.into()) } else { line };
         let told = self.wrong_flag.clone().or_else(|| self.conflict.clone()).or(line);
         // A hook that refused a push may have printed no reason.
         let told = told.or_else(|| self.refused_push().then(|| "the push was refused".into()))?;

@@ -175,6 +175,12 @@ fn tells_what_was_counted_and_when_nothing_was_checked() {
         ),
         ("timeout 5 pump serve", "pumps\n", 124, "Some(false) Some(124) "),
         (
+            "pump serve",
+            "command timed out after 19127 milliseconds\n",
+            124,
+            "None None stopped by its timeout",
+        ),
+        (
             "lint --fix && pytest",
             "Found 1 error (1 fixed, 0 remaining).\n3 passed in 0.1s",
             0,
