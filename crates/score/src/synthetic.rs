@@ -101,15 +101,11 @@ pub fn planted(seed: u64, turns: usize) -> Planted {
         } else {
             filler
         };
-        let exit = fails.then_some(101);
         let input = format!(r#"{{"command":"{command}"}}"#);
         messages.extend(call(&mut random, "Bash", input, text, fails));
-        let outcome = Outcome { ok: !fails, exit, passed: None, failed: None };
-        probes.push(Probe::new(
-            Class::Command,
-            messages.len() - 1,
-            Fact::Command { command, outcome, commit: None },
-        ));
+        let outcome = Outcome { ok: !fails, exit: fails.then_some(101), passed: None, failed: None };
+        let fact = Fact::Command { command, outcome, commit: None };
+        probes.push(Probe::new(Class::Command, messages.len() - 1, fact));
 
         // An answer with an identifier, and a choice.
         let hash = random.hash();

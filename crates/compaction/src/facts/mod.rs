@@ -39,6 +39,7 @@ pub(crate) use past::{
     MORE_DONE, REPLIED_BELOW, REPLY_TO,
 };
 pub use talk::last_step;
+pub use talk::overruled::refuted_replies;
 
 pub use text::flat;
 pub use topic::{ClaimPlace, Topic};

@@ -241,6 +241,8 @@ pub(super) enum ToolTopic {
     Identifiers,
     Mode,
     Skills,
+    /// [`Topic::Unconfirmed`]: a task list with open tasks.
+    Unticked,
     /// [`Topic::Decisions`]: what the user's settings forbid.
     Denied,
 }
@@ -272,6 +274,7 @@ impl Fact {
             ToolTopic::Setup => Topic::Setup,
             ToolTopic::Commands => Topic::Commands,
             ToolTopic::Errors => Topic::Errors,
+            ToolTopic::Unticked => Topic::Unconfirmed,
             ToolTopic::Tried => Topic::Tried,
             ToolTopic::Identifiers => Topic::Identifiers,
             ToolTopic::Mode => Topic::Mode,

@@ -8,6 +8,7 @@ mod line;
 mod priority;
 mod quote;
 mod script;
+mod select;
 mod tail;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -16,11 +17,11 @@ use std::ops::Range;
 use crate::facts::{self, Detail, Fact, FileOp, Ledger, Outcome, Polarity, Topic, Voice};
 use crate::profile::{Section, SummarySpec, SummaryStyle};
 use history::{History, Message, Part, Role};
-use regex::Regex;
 
 use layout::{Layout, contains_rule};
 use line::{LineStyle, SummaryLine};
 use priority::LineKind;
+use select::{facts_of_region, is_of_answered};
 use tail::Tail;
 
 /// The request for a summary.
@@ -144,16 +145,6 @@ fn slices(history: &History, ask: &OfflineRequest) -> Vec<(String, Range<usize>)
     out
 }
 
-/// Globs as regexes for paths: `*` within a name, `**` across directories, starting at any directory.
-fn patterns(globs: &[String]) -> Vec<Regex> {
-    let pattern = |glob: &String| {
-        let pattern =
-            regex::escape(glob).replace(r"\*\*/", "(.*/)?").replace(r"\*\*", ".*").replace(r"\*", "[^/]*");
-        Regex::new(&format!("(^|/){pattern}$")).ok()
-    };
-    globs.iter().filter_map(pattern).collect()
-}
-
 fn write_slice(
     history: &History,
     ledger: &Ledger,
@@ -188,6 +179,7 @@ fn write_slice(
             .or(ledger.about(Topic::Current).last())
             .and_then(|it| Some((it.message, went_on(history, it.message, ask.region.end)?))),
         answers: facts::answers(history),
+        refuted: facts::refuted_replies(history),
         requests: (listed_topic(&ask.spec.sections, Topic::Replies) == Topic::Replies)
             .then(|| history.prompts().collect()),
         sealed: history.messages().iter().rposition(|it| it.replaced.is_some()),
@@ -299,43 +291,6 @@ fn is_in_line_of_message<'i>(
     })
 }
 
-/// The facts to tell of the region, in the order of the ledger: its own, the current request if that is
-/// behind it, and where the work stood at its end (`step`).
-fn facts_of_region<'a>(
-    ledger: &'a Ledger,
-    step: Option<&'a Fact>,
-    answered: Option<usize>,
-    changed_again: &HashSet<&str>,
-    ask: &OfflineRequest,
-    tail: &Tail,
-) -> Vec<&'a Fact> {
-    let only_files = patterns(&ask.spec.only_files);
-    let is_summarized = |fact: &Fact| is_summarized(fact, &only_files, ask);
-    let told = |step: &&Fact| {
-        let twice = |it: &Fact| {
-            it.topic == Topic::Current || it.topic == Topic::Findings && it.message == step.message
-        };
-        ask.region.len() > 1 && !ledger.facts.iter().filter(|it| is_summarized(it)).any(twice)
-    };
-    let step = step.filter(told).filter(|it| is_summarized(it));
-    let pursued = pursued_behind(ledger, ask, tail);
-    let last = ask.region.end == tail.from && section_of(&ask.spec.sections, Topic::Open).is_some();
-    let own = ledger.facts.iter().filter(|it| is_summarized(it) || last && tail.leaves_unnamed(it));
-    let facts = pursued.into_iter().chain(own).chain(step);
-    let before = changed_before(ledger, changed_again, ask);
-    let facts: Vec<&Fact> = facts.chain(before.into_iter().filter(|it| is_summarized(it))).collect();
-    // Left out: directives of a finished task whose short prompt is quoted whole, and directives whose prompt
-    // stays behind the summary.
-    let stands = |it: &Fact| it.topic == Topic::Directives && ask.stays(it);
-    let over = |it: &Fact| stands(it) || is_of_answered(it, answered) && quoted_whole(it, &facts);
-    facts.iter().copied().filter(|it| !over(it)).collect()
-}
-
-/// Whether a directive belongs to a finished task.
-fn is_of_answered(fact: &Fact, answered: Option<usize>) -> bool {
-    fact.topic == Topic::Directives && answered.is_some_and(|at| at > fact.message)
-}
-
 /// The facts that have a section, each once: nothing that the user said is listed twice.
 /// `step`: where the work stood at the region's end. `answered`: what answered the request before the last.
 fn items<'a>(
@@ -350,7 +305,9 @@ fn items<'a>(
         fact.topic == Topic::UserMessages && section(fact.topic).is_some_and(|at| ask.spec.sections[at].every)
     };
     let focus: Vec<String> = ask.focus.map(focus_words).unwrap_or_default();
-    let behind = ledger.about(Topic::Files).filter(|it| it.message >= ask.region.end);
+    // What was deleted since is not told as a file of the work.
+    let deleted = |it: &Fact| matches!(it.detail, Detail::File { op: FileOp::Deleted, .. });
+    let behind = ledger.about(Topic::Files).filter(|it| it.message >= ask.region.end && !deleted(it));
     let changed_again: HashSet<&str> = behind.map(|it| it.text.as_str()).collect();
     let facts = facts_of_region(ledger, step, answered, &changed_again, ask, tail);
     let words = |topic: Topic| {
@@ -429,40 +386,10 @@ fn kind_of(fact: &Fact, last: &HashSet<(usize, &str)>, changed_again: &HashSet<&
     }
 }
 
-/// The current request, if it is behind the summary: it tells what the summary is for.
-fn pursued_behind<'a>(ledger: &'a Ledger, ask: &OfflineRequest, tail: &Tail) -> Option<&'a Fact> {
-    let newest = ledger.about(Topic::Goal).map(|it| it.message).max()?;
-    let wanted = newest >= tail.from
-        && ask.region.end == tail.from
-        && section_of(&ask.spec.sections, Topic::Goal).is_some();
-    // Of a prompt in several parts the first says what it is about.
-    ledger.about(Topic::Goal).find(|it| wanted && it.message == newest)
-}
-
-/// The last changes in the region of files that were changed again behind it.
-fn changed_before<'a>(ledger: &'a Ledger, again: &HashSet<&str>, ask: &OfflineRequest) -> Vec<&'a Fact> {
-    let before = ledger.file_changes.iter().filter(|it| ask.region.contains(&it.message));
-    let last: BTreeMap<&str, &Fact> =
-        before.filter(|it| again.contains(it.text.as_str())).map(|it| (it.text.as_str(), it)).collect();
-    last.into_values().collect()
-}
-
 /// Whether two texts of one message tell the same: they begin with the same words.
 fn begins_alike(one: &str, other: &str) -> bool {
     const ENOUGH: usize = 60;
     one.chars().take(ENOUGH).eq(other.chars().take(ENOUGH))
-}
-
-/// Whether a fact has a section, and comes from the region or from an output that was cleared.
-fn is_summarized(fact: &Fact, only_files: &[Regex], ask: &OfflineRequest) -> bool {
-    let cleared = matches!(fact.topic, Topic::Commands | Topic::Errors | Topic::Identifiers)
-        && ask.cleared.binary_search(&fact.message).is_ok();
-    let wanted = fact.topic != Topic::Files
-        || ask.spec.only_files.is_empty()
-        || only_files.iter().any(|it| it.is_match(&fact.text));
-    (ask.region.contains(&fact.message) || cleared)
-        && section_of(&ask.spec.sections, fact.topic).is_some()
-        && wanted
 }
 
 fn section_of(sections: &[Section], topic: Topic) -> Option<usize> {

@@ -10,6 +10,7 @@ use crate::facts::text::{clip, clip_end, flat, sentences, without_bold, without_
 use crate::facts::voice::{Prompt, Quote};
 use crate::facts::{Detail, Fact, Polarity, Topic};
 use history::Message;
+use regex::Captures;
 use std::borrow::Cow;
 use std::collections::HashSet;
 
@@ -26,18 +27,21 @@ const MAX_ECHO_WORDS: usize = 3;
 const MAX_APPROVAL_CHARS: usize = 400;
 
 pub(super) static CHOSEN_OPTION: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)^\W*(?:(?:let'?s )?(?:go|do|take|use|pick|choose)(?: with| for)? )?(?:(?:option|approach|choice|number|plan|no\.?|#) ?)?([1-9]|[a-h])(?:\W|$)",
+    r"(?i)^\W*(?:(?:let'?s )?(?:go|do|take|use|pick|choose)(?: with| for)? )?(?:(?:option|approach|choice|number|plan|no\.?|#|opci[oó]n|op[cç][aã]o) ?)?([1-9]|[a-h])(?:\W|$)|^(?:\p{Han}{0,4})(?:方案|选项|選項|オプション|옵션) ?([1-9]|[a-h])(?:\P{Alphabetic}|\p{Han}|$)",
 );
 /// A prompt that begins with a quotation, or with a list of its own: its first number is no option of the model's.
 static QUOTES_OR_LISTS: AsciiFirstRegex =
     AsciiFirstRegex::new(r"^\s*[「『“\x22]|^\s*1[.)、] ?\S[\s\S]{3,}?[\s；;。]2[.)、]");
 /// Chooses several points of a list: `1, then 4`, `all 3 one by one`.
 pub(super) static CHOSEN_OPTIONS: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)^\W*(?:all (?:two|three|four|five|six|[2-9])|(?:(?:do|options?|numbers?|points?) )?[1-9](?:(?: ?, ?(?:then |and )?| ?& ?| and | then )[1-9])+)(?:\W*$|\W+(?:one by (?:one|1)|please|pls|first|now|in (?:this|that) order)\b)",
+    r"(?i)^\W*(?:all (?:two|three|four|five|six|[2-9])|(?:(?:do|options?|numbers?|points?) )?[1-9](?:(?: ?, ?(?:then |and )?| ?& ?| and | then )[1-9])+|[1-9](?: ?\+ ?[1-9])+\b.*)(?:\W*$|\W+(?:one by (?:one|1)|please|pls|first|now|in (?:this|that) order)\b)",
 );
 static OFFERED_OPTION: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?mi)^\s*(?:[-*•]\s*)?[*_(]*(?:option\s+|approach\s+)?([1-9]|[a-h])[*_]*[.):\]—–-][*_]*\s+(\S.*)$",
+    r"(?mi)^\s*(?:[-*•]\s*)?[*_(]*(?:#+\s*)?(?:option\s+|approach\s+|opci[oó]n\s+|op[cç][aã]o\s+|方案\s*|选项\s*|選項\s*)?([1-9]|[a-h])[*_]*(?:[.):\]—–-][*_]*\s+|：[*_]*\s*)(\S.*)$",
 );
+/// What may stand before the number of an option.
+static OPTION_WORD: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?i)option|approach|opci[oó]n|op[cç][aã]o|方案|选项|選項");
 /// The option that the model recommends: `My recommendation: **A** — …`.
 static RECOMMENDED: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?im)^\W*(?:my recommendation(?: is)?|i(?:['’]d| would)? (?:strongly )?(?:recommend|suggest|go with))[:\s*]+(?:option |approach )?(?-i:([1-9A-H]))\**\s*(?:$|[.,:;—–(-])",
@@ -146,7 +150,7 @@ pub(super) fn read_decisions(
     if short
         && !CHOSEN_OPTIONS.is_match(whole)
         && !QUOTES_OR_LISTS.is_match(whole)
-        && let Some(letter) = CHOSEN_OPTION.captures(whole).and_then(|it| it.get(1))
+        && let Some(letter) = CHOSEN_OPTION.captures(whole).and_then(|it| it.get(1).or_else(|| it.get(2)))
     {
         let alone = whole.chars().count() <= 3 || whole[..letter.start()].chars().any(char::is_alphabetic);
         let single = alone
@@ -232,7 +236,10 @@ fn is_heading(line: &str) -> bool {
 /// The text of the last option in a message that has the letter or number `wanted`.
 fn option(message: &str, wanted: &str) -> Option<String> {
     let is_wanted = |it: &str| it.eq_ignore_ascii_case(wanted);
-    let offered = OFFERED_OPTION.captures_iter(message).filter(|it| is_wanted(&it[1])).last()?;
+    let offered = OFFERED_OPTION.captures_iter(message).filter(|it| is_wanted(&it[1]));
+    // A heading, "Option 2: …", before an item of another list.
+    let named = |it: &Captures| OPTION_WORD.is_match(&it[0][..it[0].len() - it[2].len()]);
+    let offered = offered.map(|it| (named(&it), it)).max_by_key(|it| it.0)?.1;
     Some(without_bold(&flat(clip(offered[2].trim_matches(['*', ' ']), 200).0)))
 }
 

@@ -1,12 +1,15 @@
-//! Prohibitions that the user took back: "don't push yet", then "commit and push"; "no camera yet", then "add the camera".
+//! What the user overruled: prohibitions that were taken back ("don't push yet", then "commit and push"), and replies that
+//! did not solve the problem.
 
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use crate::facts::talk::is_question;
 use crate::facts::talk::orders::polarity;
+use crate::facts::talk::report::speaks;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::regions::{Region, regions};
-use crate::facts::text::sentences;
+use crate::facts::text::{flat, sentences};
 use crate::facts::voice::Prompt;
 use crate::facts::{Detail, Fact, Polarity, Voice};
 use history::History;
@@ -76,4 +79,29 @@ pub(in crate::facts) fn drop_overruled(history: &History, facts: &mut Vec<Fact>)
     }
     let overruled = |of: &Fact, what: &str| ordered.iter().any(|it| it.0 > of.message && it.1 == what);
     facts.retain(|it| !forbidden(it).is_some_and(|what| overruled(it, &what)));
+}
+
+/// A prompt that says that the reply before it did not solve the problem.
+static REFUTES: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)^\W*(?:(?:hmm+|nope|no|sorry|ok|unfortunately)\b\W*){0,2}(?:(?:it|that|this)(?:['’]s| is)? )?(?:",
+    r"still (?:no|not|can['’]?t|cannot|the same|doesn['’]?t|does not|broken|fail\w*|(?:get|see|have)(?:ting|ing)? )",
+    r"|(?:the )?same (?:error|problem|issue|thing|result)s?\b|(?:doesn['’]?t|didn['’]?t|does not|did not) (?:work|help|fix|solve)\b|not working\b",
+    r"|to say (?:it['’]s|it is) the same|(?:immer noch|geht (?:immer noch )?nicht|funktioniert nicht)\b|toujours (?:pas|le même|la même)|ça ne marche (?:toujours )?pas",
+    r"|sigue (?:sin|igual|el mismo|dando)|todavía no|no funcion\w+|continua (?:sem|com o mesmo|dando|não)|ainda não|não funcion\w+",
+    r"|(?:还是|還是|仍然|依然)(?:不|没|沒|有|报|報|一样|一樣)|没有?(?:生效|变化|效果|用)|不行|여전히|아직도|まだ(?:動|直|同|エラー)|直って(?:い)?ない)",
+));
+
+/// The replies that the user's next message refutes: that message, and its first sentence.
+pub fn refuted_replies(history: &History) -> HashMap<usize, (usize, String)> {
+    /// A longer sentence may be about something else. Characters.
+    const SHORT: usize = 160;
+    let messages = history.messages();
+    let refutes = |at: usize| {
+        let prompt = Prompt::of(&messages[at])?;
+        let first = sentences(prompt.parts().first()?).first().copied()?.to_owned();
+        let reply = messages[..at].iter().rposition(|it| it.is_prompt() || speaks(it))?;
+        let is_short = first.chars().count() <= SHORT && !messages[reply].is_prompt();
+        (is_short && REFUTES.is_match(&first)).then(|| (reply, (at, flat(&first))))
+    };
+    history.prompts().filter_map(refutes).collect()
 }

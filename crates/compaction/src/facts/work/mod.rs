@@ -1,5 +1,6 @@
 //! Facts of tool calls: files, commands, errors, and what the user answered when a tool asked.
 
+mod background;
 mod changed_files;
 pub(in crate::facts) mod command;
 pub(in crate::facts) mod excuses;
@@ -13,8 +14,9 @@ pub(in crate::facts) mod paths;
 pub(in crate::facts) mod resolution;
 mod runs;
 pub(in crate::facts) mod symbols;
+mod task_list;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::facts::plan::{Answer, user_replies};
 use crate::facts::skills;
@@ -123,6 +125,8 @@ struct Work<'a> {
     retries: Vec<resolution::Retry>,
     /// By name of the failed operation: errors that the success of a similar command may have resolved.
     maybe_resolved: HashMap<String, Vec<(usize, Operation)>>,
+    /// By file.
+    task_lists: BTreeMap<String, task_list::TaskList>,
     uncommitted: git::uncommitted::Uncommitted,
     commits: git::commits::Commits,
     log: git::log::Log,
@@ -170,6 +174,7 @@ pub(in crate::facts) fn read(
     repository.extend(work.commits.branch().map(|it| format!("{CHECKED_OUT}{it}")));
     let end = history.messages().len();
     drop_settled_errors(&mut work.errors, end);
+    work.tell_task_lists(facts);
     work.complete_summary_paths();
     work.join_spellings();
     // Sorted below: a hash map has no stable order.
@@ -399,6 +404,9 @@ impl Work<'_> {
         }
         if let Some(answered) = UserReply::of(history, call, output) {
             return self.record_replies(number, call, &answered);
+        }
+        if !output.failed {
+            self.read_task_lists(number, call, actions, output);
         }
         match main {
             Meaning::Run => self.read_run(number, call, actions, &frame::unframed(output)),

@@ -1,4 +1,4 @@
-//! Records the outcomes of commands: the agent's, those in the background, and those that the user ran.
+//! Records the outcomes of commands.
 
 use super::command::{Operation, ParsedCommand, program_is_read_only};
 use super::git::commits::branches;
@@ -131,68 +131,6 @@ impl Work<'_> {
         self.recent_dirs.push(if other { dir } else { String::new() });
     }
 
-    pub(super) fn read_background_output(&mut self, number: usize, call: &Call, output: &Output) {
-        let input = input_of(call);
-        let id = ["session_id", "task_id", "bash_id", "shell_id"].iter().find_map(|key| input.get(key));
-        let Some(session) = id.map(|it| it.to_string().trim_matches('"').to_string()) else { return };
-        let Some(command) = self.background.get(&session).cloned() else { return };
-        // Codex could not reach the session, which may still run.
-        if output.text.as_str().starts_with("write_stdin failed: ") {
-            return;
-        }
-        // Claude Code prints the task's state around what it printed.
-        let text = output.text.as_str();
-        let task = element(text, "task_id").and_then(|_| element(text, "output")).map(|printed| Output {
-            text: printed.trim().into(),
-            ends: [].into(),
-            exit: element(text, "exit_code").and_then(|it| it.parse().ok()),
-            ..output.clone()
-        });
-        let output = task.as_ref().unwrap_or(output);
-        let mut outcome = outcome::read(output, &command, self.unmarked_means_success == Some(true));
-        if outcome.running.is_some() || text.contains("<status>running</status>") {
-            return;
-        }
-        self.background.remove(&session);
-        // Claude Code, whose tools have capitalized names, states an exit code once the task ended.
-        if call.name.contains(|it: char| it.is_ascii_uppercase()) && outcome.exit.is_none() && !output.failed
-        {
-            outcome = Outcome { ok: None, ..outcome };
-        }
-        self.record_outcome(number, &command, outcome, output);
-    }
-
-    /// Reads client messages of Claude Code: commands that the user ran, and results of background commands.
-    pub(super) fn read_client_text(&mut self, number: usize, text: &str) {
-        if let Some(command) = element(text, "bash-input") {
-            self.user_command = Some(command.trim().to_owned());
-        }
-        if let Some(printed) = element(text, "bash-stdout")
-            && let Some(command) = self.user_command.take()
-        {
-            let printed = format!("{printed}\n{}", element(text, "bash-stderr").unwrap_or_default());
-            let output =
-                Output::new("", printed.replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&"));
-            let outcome = outcome::read(&output, &command, false);
-            self.record_outcome(number, &command, outcome, &output);
-        }
-        // One message may notify of several.
-        for notice in text.split("<task-notification>").skip(1) {
-            let Some(summary) = element(notice, "summary") else { continue };
-            let code = summary.rsplit_once("exit code ").map(|it| it.1.trim_end_matches([')', '.']));
-            let outcome = match code.and_then(|it| it.parse::<i32>().ok()) {
-                Some(code) => Outcome { ok: Some(code == 0), exit: Some(code), ..Outcome::default() },
-                None if element(notice, "status") == Some("killed") => {
-                    Outcome { result: Some(outcome::KILLED.to_owned()), ..Outcome::default() }
-                }
-                None => continue,
-            };
-            if let Some(command) = element(notice, "task-id").and_then(|it| self.background.remove(it)) {
-                self.record_outcome(number, &command, outcome, &Output::new("", String::new()));
-            }
-        }
-    }
-
     pub(super) fn record_outcome(
         &mut self,
         number: usize,
@@ -289,6 +227,18 @@ impl Work<'_> {
         }
     }
 
+    /// Forgets that files were deleted which an installation made again.
+    fn forget_reinstalled(&mut self, command: &ParsedCommand) {
+        let programs: Vec<Vec<&str>> = command.programs().collect();
+        if programs.iter().flatten().any(|it| ["add", "ci", "i", "install", "sync"].contains(it)) {
+            self.files.retain(|path, state| {
+                let name = file_name(path);
+                let installed = name == "node_modules" || LOCKS.iter().any(|it| it.0 == name);
+                !(state.op == FileOp::Deleted && installed && is_made_again(path, &programs))
+            });
+        }
+    }
+
     /// Records a command that ended and is not known to have failed.
     fn record_finished_run(&mut self, run: &Run, outcome: &Outcome, committed: bool) {
         let Run { number, command, parsed, output } = *run;
@@ -309,14 +259,7 @@ impl Work<'_> {
         if well {
             self.record_success(number, command, parsed);
             self.resolve_by_success(number, command, parsed);
-            let programs: Vec<Vec<&str>> = parsed.programs().collect();
-            if programs.iter().flatten().any(|it| ["add", "ci", "i", "install", "sync"].contains(it)) {
-                self.files.retain(|it, state| {
-                    let installed =
-                        file_name(it) == "node_modules" || LOCKS.iter().any(|lock| lock.0 == file_name(it));
-                    !(state.op == FileOp::Deleted && installed && is_made_again(it, &programs))
-                });
-            }
+            self.forget_reinstalled(parsed);
             self.resolve_probe(number, command);
             self.resolve_by_green_commit(number, command, parsed, committed);
             let shown = outcome.result.as_deref().is_none_or(|it| it.starts_with("printed"));
@@ -527,12 +470,6 @@ fn is_made_again(path: &str, after: &[Vec<&str>]) -> bool {
         !program_is_read_only(it) && !WRITES_ELSEWHERE.contains(&file_name(it[0]).to_lowercase().as_str())
     };
     DIRECTORIES.contains(&name) && after.iter().any(writes)
-}
-
-/// The text of the first XML element with that name.
-fn element<'t>(text: &'t str, name: &str) -> Option<&'t str> {
-    let rest = text.split_once(&format!("<{name}>"))?.1;
-    Some(rest.split_once(&format!("</{name}>")).map_or(rest, |it| it.0))
 }
 
 /// The programs that run after the last deletion of a command.

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::line::{self, LineStyle, SummaryLine};
 use super::priority::{self, LineKind, Tier};
-use super::{Candidate, OfflineRequest, patterns};
+use super::select::patterns;
+use super::{Candidate, OfflineRequest};
 use crate::facts::{self, Detail, Fact, Topic, Voice};
 use crate::profile::{Section, SummaryShape};
 use history::History;

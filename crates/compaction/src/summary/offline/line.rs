@@ -36,6 +36,8 @@ pub(super) struct LineStyle {
     pub(super) replied: Option<usize>,
     /// The first message behind the summary.
     pub(super) end: usize,
+    /// Replies that the user's next message refutes: that message, and its first sentence.
+    pub(super) refuted: HashMap<usize, (usize, String)>,
     /// The message of the last step, and its suffix, if its turn went on.
     pub(super) goes_on: Option<(usize, &'static str)>,
     /// Requests, in order, each with the message that answered it.
@@ -110,6 +112,12 @@ impl LineStyle {
         request.map_or_else(String::new, |it| format!("{REPLY_TO}{it}: "))
     }
 
+    /// What the user answered to a reply that did not solve the problem; empty for other facts.
+    fn refuted_by(&self, fact: &Fact) -> String {
+        let by = self.refuted.get(&fact.message).filter(|_| fact.topic == Topic::Replies);
+        by.map_or_else(String::new, |(at, said)| format!("(not solved, the user at #{at}: \"{said}\") "))
+    }
+
     /// What is known of an error that nothing resolved. Later work may have ended it, and an earlier summary's error may
     /// have ended before.
     fn state_of_unresolved(&self, error: &Fact, of: Option<&str>) -> String {
@@ -127,7 +135,8 @@ impl LineStyle {
         }
         match of.and_then(|it| self.last_runs.get(&command_key(it))) {
             Some(last) if *last <= error.message => "not run again in this form".to_owned(),
-            Some(_) | None => "status unknown".to_owned(),
+            Some(last) => format!("its run at #{last} ended otherwise"),
+            None => "status unknown".to_owned(),
         }
     }
 
@@ -174,37 +183,28 @@ fn raw_line(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
         let text = text.trim_start_matches("- ");
         SummaryLine { label: None, group: String::new(), text: format!("{text} {at}") }
     };
+    let labelled =
+        |label: String, text: String| SummaryLine { label: Some(label), group: String::new(), text };
     match &fact.detail {
         Detail::File { op, to } => file(fact, *op, to.as_deref(), style, &at),
-        Detail::Symbol { file, .. } => SummaryLine {
-            label: Some(match file {
-                Some(file) => format!("symbols in {file}"),
-                None => "symbols".to_owned(),
-            }),
-            group: String::new(),
-            // A symbol can be found in its file, without the message number.
-            text: match file {
-                Some(_) => flat(clip(&fact.text, chars).0),
-                None => format!("{} {at}", flat(clip(&fact.text, chars).0)),
-            },
-        },
+        // A symbol can be found in its file, without the message number.
+        Detail::Symbol { file: Some(file), .. } => {
+            labelled(format!("symbols in {file}"), flat(clip(&fact.text, chars).0))
+        }
+        Detail::Symbol { file: None, .. } => {
+            labelled("symbols".to_owned(), format!("{} {at}", flat(clip(&fact.text, chars).0)))
+        }
         Detail::Name(kind) => {
-            let label = kind_label(*kind).to_string();
-            SummaryLine {
-                label: Some(label),
-                group: String::new(),
-                text: format!("{} {at}", flat(clip(&fact.text, chars).0)),
-            }
+            labelled(kind_label(*kind).to_owned(), format!("{} {at}", flat(clip(&fact.text, chars).0)))
         }
         // Successful read-only commands are joined in a list; others show how they ended.
         Detail::Command { outcome: Outcome { ok: Some(true), .. }, read_only: true } => {
-            let text = format!("{} {at}", command(&fact.text, chars));
-            SummaryLine { label: Some("read-only, ok".into()), group: String::new(), text }
+            labelled("read-only, ok".to_owned(), format!("{} {at}", command(&fact.text, chars)))
         }
         Detail::Command { outcome, .. } => {
             if let Some((commit, subject)) = commit(fact, outcome) {
-                let text = format!("{commit}: {} {at}", clip(&subject, chars.min(SUBJECT)).0);
-                return SummaryLine { label: Some(COMMITS.into()), group: String::new(), text };
+                let subject = clip(&subject, chars.min(SUBJECT)).0;
+                return labelled(COMMITS.to_owned(), format!("{commit}: {subject} {at}"));
             }
             let ended = outcome_text(outcome, (!style.errors_apart).then_some(chars.max(120)));
             let resolved = style.resolved.get(&(fact.message, fact.text.to_string()));
@@ -244,7 +244,7 @@ fn raw_line(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
             }
             _ => match fact.topic.row().mark {
                 Some(mark) => single(format!("{} {}", style.mark(mark), cut(&fact.text, chars))),
-                None => single(style.replies_to(fact) + &words(fact, chars)),
+                None => single(style.replies_to(fact) + &style.refuted_by(fact) + &words(fact, chars)),
             },
         },
     }

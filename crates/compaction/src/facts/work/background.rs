@@ -1,0 +1,76 @@
+//! Commands that run in the background, and those that the user ran in the client.
+
+use super::Work;
+use super::outcome::{self, Outcome};
+use crate::facts::input_of;
+use history::{Call, Output};
+
+impl Work<'_> {
+    pub(super) fn read_background_output(&mut self, number: usize, call: &Call, output: &Output) {
+        let input = input_of(call);
+        let id = ["session_id", "task_id", "bash_id", "shell_id"].iter().find_map(|key| input.get(key));
+        let Some(session) = id.map(|it| it.to_string().trim_matches('"').to_string()) else { return };
+        let Some(command) = self.background.get(&session).cloned() else { return };
+        // Codex could not reach the session, which may still run.
+        if output.text.as_str().starts_with("write_stdin failed: ") {
+            return;
+        }
+        // Claude Code prints the task's state around what it printed.
+        let text = output.text.as_str();
+        let task = element(text, "task_id").and_then(|_| element(text, "output")).map(|printed| Output {
+            text: printed.trim().into(),
+            ends: [].into(),
+            exit: element(text, "exit_code").and_then(|it| it.parse().ok()),
+            ..output.clone()
+        });
+        let output = task.as_ref().unwrap_or(output);
+        let mut outcome = outcome::read(output, &command, self.unmarked_means_success == Some(true));
+        if outcome.running.is_some() || text.contains("<status>running</status>") {
+            return;
+        }
+        self.background.remove(&session);
+        // Claude Code, whose tools have capitalized names, states an exit code once the task ended.
+        if call.name.contains(|it: char| it.is_ascii_uppercase()) && outcome.exit.is_none() && !output.failed
+        {
+            outcome = Outcome { ok: None, ..outcome };
+        }
+        self.record_outcome(number, &command, outcome, output);
+    }
+
+    /// Reads client messages of Claude Code: commands that the user ran, and results of background commands.
+    pub(super) fn read_client_text(&mut self, number: usize, text: &str) {
+        if let Some(command) = element(text, "bash-input") {
+            self.user_command = Some(command.trim().to_owned());
+        }
+        if let Some(printed) = element(text, "bash-stdout")
+            && let Some(command) = self.user_command.take()
+        {
+            let printed = format!("{printed}\n{}", element(text, "bash-stderr").unwrap_or_default());
+            let output =
+                Output::new("", printed.replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&"));
+            let outcome = outcome::read(&output, &command, false);
+            self.record_outcome(number, &command, outcome, &output);
+        }
+        // One message may notify of several.
+        for notice in text.split("<task-notification>").skip(1) {
+            let Some(summary) = element(notice, "summary") else { continue };
+            let code = summary.rsplit_once("exit code ").map(|it| it.1.trim_end_matches([')', '.']));
+            let outcome = match code.and_then(|it| it.parse::<i32>().ok()) {
+                Some(code) => Outcome { ok: Some(code == 0), exit: Some(code), ..Outcome::default() },
+                None if element(notice, "status") == Some("killed") => {
+                    Outcome { result: Some(outcome::KILLED.to_owned()), ..Outcome::default() }
+                }
+                None => continue,
+            };
+            if let Some(command) = element(notice, "task-id").and_then(|it| self.background.remove(it)) {
+                self.record_outcome(number, &command, outcome, &Output::new("", String::new()));
+            }
+        }
+    }
+}
+
+/// The text of the first XML element with that name.
+fn element<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    let rest = text.split_once(&format!("<{name}>"))?.1;
+    Some(rest.split_once(&format!("</{name}>")).map_or(rest, |it| it.0))
+}

@@ -1,0 +1,131 @@
+//! Task lists that the work keeps in a file, as Spec Kit does: `- [ ] T012 Build the pump in src/pump.rs`.
+
+use std::collections::BTreeMap;
+
+use super::paths::path;
+use super::{Work, file_mentions};
+use crate::facts::text::ascii_first::AsciiFirstRegex;
+use crate::facts::text::{clip, flat};
+use crate::facts::voice::ToolTopic;
+use crate::facts::{Detail, Fact, FileOp, Topic, input_of};
+use history::tools::Action;
+use history::{Call, Output};
+
+/// A task, perhaps behind the line's number or a patch's sign.
+static TASK: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?m)^(?:\s*\d+\s*[\t|→:])?([+-])?\s*[-*] \[([ xX])\] \**(T\d{3,4})\b\**:?[ \t]*([^\n]*)$",
+);
+/// A command that ticks a task: `sed 's/- \[ \] T003/- [X] T003/'`.
+static TICKS: AsciiFirstRegex = AsciiFirstRegex::new(r"\[[xX]\\*\] \**(T\d{3,4})\b");
+
+/// What is said of a list. An earlier summary's line about the same list is no longer true.
+const NOT_TICKED: &str = " tasks not ticked at #";
+
+/// Maximum number of open tasks whose files are noted.
+const MAX_TASKS: usize = 60;
+
+struct Task {
+    ticked: bool,
+    text: String,
+}
+
+#[derive(Default)]
+pub(super) struct TaskList {
+    /// The last message that showed or changed it.
+    at: usize,
+    /// By number: `T012`.
+    tasks: BTreeMap<String, Task>,
+}
+
+impl TaskList {
+    fn read(&mut self, at: usize, text: &str) {
+        for found in TASK.captures_iter(text) {
+            let [sign, mark, number, told] =
+                [1, 2, 3, 4].map(|it| found.get(it).map_or("", |it| it.as_str()));
+            if sign != "-" {
+                let task = Task { ticked: mark != " ", text: told.trim().to_owned() };
+                self.tasks.insert(number.to_owned(), task);
+                self.at = at;
+            }
+        }
+    }
+
+    fn open(&self) -> impl Iterator<Item = (&String, &Task)> {
+        self.tasks.iter().filter(|it| !it.1.ticked)
+    }
+}
+
+impl Work<'_> {
+    /// Reads the tasks in what a call wrote to a list, and in what it printed of one.
+    pub(super) fn read_task_lists(&mut self, at: usize, call: &Call, actions: &[Action], output: &Output) {
+        let written = call.input.as_str();
+        let printed = output.text.as_str();
+        if ![written, printed]
+            .iter()
+            .any(|it| it.contains("] T0") || it.contains("] **T0") || it.contains("] T1"))
+        {
+            return;
+        }
+        let mut texts = String::new();
+        match input_of(call) {
+            serde_json::Value::Null => texts.push_str(written),
+            input => join_strings(&input, &mut texts),
+        }
+        let named = |it: &&Action| it.path.as_deref().is_some_and(|it| it.ends_with(".md"));
+        let tasks = |it: &&Action| named(it) && it.path.as_deref().is_some_and(|it| it.contains("task"));
+        let file = actions.iter().find(tasks).or_else(|| actions.iter().find(named));
+        if let Some(action) = file {
+            let name = path(action.path.as_deref().unwrap_or_default(), action.dir.as_deref(), self.base);
+            let list = self.task_lists.entry(name).or_default();
+            list.read(at, &texts);
+            list.read(at, printed);
+        }
+        for found in TICKS.captures_iter(&texts) {
+            let number = found.get(1).map_or("", |it| it.as_str());
+            let last = self
+                .task_lists
+                .values_mut()
+                .filter(|it| it.tasks.contains_key(number))
+                .max_by_key(|it| it.at);
+            if let Some(list) = last
+                && let Some(task) = list.tasks.get_mut(number)
+            {
+                task.ticked = true;
+                list.at = at;
+            }
+        }
+    }
+
+    /// Notes the files of the open tasks, and says how many there are and which is first.
+    pub(super) fn tell_task_lists(&mut self, facts: &mut Vec<Fact>) {
+        for (name, list) in std::mem::take(&mut self.task_lists) {
+            facts.retain(|it| {
+                it.topic != Topic::Unconfirmed
+                    || !(it.text.starts_with(&name) && it.text.contains(NOT_TICKED))
+            });
+            let gone =
+                self.files.get(&name).is_some_and(|it| matches!(it.op, FileOp::Deleted | FileOp::Renamed));
+            let Some((number, first)) = list.open().next().filter(|_| !gone) else { continue };
+            let (open, all) = (list.open().count(), list.tasks.len());
+            let first = clip(&flat(&first.text), 120).0.to_owned();
+            let told = format!("{name}: {open} of {all}{NOT_TICKED}{}, first {number} {first}", list.at);
+            facts.push(Fact::from_tools(ToolTopic::Unticked, list.at, told, Detail::None));
+            for (_, task) in list.open().take(MAX_TASKS) {
+                self.note_named_files(list.at, file_mentions::in_prose(&task.text));
+            }
+        }
+    }
+}
+
+/// All strings in a JSON value, one after the other.
+fn join_strings(value: &serde_json::Value, out: &mut String) {
+    match value {
+        serde_json::Value::String(it) => {
+            out.push_str(it);
+            out.push('\n');
+        }
+        serde_json::Value::Array(all) => all.iter().for_each(|it| join_strings(it, out)),
+        serde_json::Value::Object(all) => all.values().for_each(|it| join_strings(it, out)),
+        serde_json::Value::Null | serde_json::Value::Bool(_) | serde_json::Value::Number(_) => {}
+    }
+}
