@@ -208,6 +208,16 @@ impl Actions {
             Meaning::Rename => {
                 if let Some(to) = &action.to {
                     let to = canonical(to, action.dir.as_deref(), &self.cwd);
+                    // `mv a/* b`
+                    if let Some((from, to)) = path.strip_suffix('*').zip(to.strip_suffix('*')) {
+                        let below: Vec<String> =
+                            self.files.keys().filter(|it| it.starts_with(from)).cloned().collect();
+                        for name in below {
+                            let done = self.files.remove(&name).unwrap_or_default();
+                            self.files.insert(format!("{to}{}", &name[from.len()..]), done);
+                        }
+                        return;
+                    }
                     self.file(number, to, FileOp::Created);
                 }
                 self.file(number, path, FileOp::Deleted);

@@ -20,6 +20,9 @@ pub(super) const MAX_ANSWER_CHARS: usize = 240;
 /// A prompt of at most this many bytes answers a question whatever it says.
 pub(in crate::facts) const MAX_REPLY_BYTES: usize = 60;
 
+/// Maximum number of chosen options whose texts are told.
+const MAX_CHOSEN: usize = 4;
+
 /// A question of at most this many words only echoes what was asked.
 const MAX_ECHO_WORDS: usize = 3;
 
@@ -161,6 +164,18 @@ pub(super) fn read_decisions(
             && let Some(means) = option(&before, letter.as_str())
         {
             push(said.clone(), asked, Some(means), false, facts);
+            return;
+        }
+    }
+    // "1 + 2", "1, then 4"
+    if short
+        && let Some(chosen) = CHOSEN_OPTIONS.find(whole)
+        && !whole.to_lowercase().trim_start().starts_with("all")
+    {
+        let numbers = chosen.as_str().split(|it: char| !it.is_ascii_digit()).filter(|it| it.len() == 1);
+        let means: Vec<String> = numbers.filter_map(|it| option(&before, it)).take(MAX_CHOSEN).collect();
+        if !means.is_empty() {
+            push(said.clone(), asked, Some(means.join("; ")), false, facts);
             return;
         }
     }

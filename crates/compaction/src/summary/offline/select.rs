@@ -55,7 +55,13 @@ pub(super) fn facts_of_region<'a>(
     replies.dedup();
     let newest = replies.iter().rev().nth(RECENT_REPLIES - 1).copied().unwrap_or(0);
     let outdated = |it: &Fact| is_reply(it) && it.message < newest;
-    facts.iter().copied().filter(|it| !over(it) && !outdated(it)).collect()
+    // Finished steps of a task after which another one was finished: its reply tells them.
+    let requests = || ledger.about(Topic::UserMessages).map(|it| it.message);
+    let past = |it: &Fact| {
+        let since = |at: usize| at > it.message && answered.is_some_and(|answer| at < answer);
+        it.topic == Topic::Done && it.voice() == Voice::Model && requests().any(since)
+    };
+    facts.iter().copied().filter(|it| !over(it) && !outdated(it) && !past(it)).collect()
 }
 
 /// Whether a directive belongs to a finished task.

@@ -33,7 +33,7 @@ pub struct Outcome {
 impl Outcome {
     /// Whether it was stopped before it ended.
     pub(super) fn is_stopped(&self) -> bool {
-        [Some(STOPPED), Some(KILLED)].contains(&self.result.as_deref())
+        [Some(STOPPED), Some(KILLED), Some(TIMEOUT)].contains(&self.result.as_deref())
     }
 
     /// Whether it exited with 0, but has a result that speaks of failure.
