@@ -410,15 +410,18 @@ pub(super) const LOOKING: &[&str] = &[
     "basename", "dirname", "realpath", "column", "tmux", "ag", "bat", "set", "mkdir", "touch", "chmod",
     "break", "cmp", "comm", "continue", "dig", "dir", "hexdump", "lsof", "md5sum", "mdfind", "mdls",
     "netstat", "nproc", "nvidia-smi", "pgrep", "ping", "read", "seq", "sha256sum", "ss", "uptime",
-    "ForEach-Object", "Out-Null", "Out-String", "Sort-Object", "Where-Object", "Write-Host", "Write-Output",
+    "Out-Null", "Out-String", "Sort-Object", "Write-Host", "Write-Output",
 ];
 
 /// Verbs of PowerShell's commands that only look around: `Get-Content`.
-pub(super) const LOOKING_VERBS: &[&str] =
-    &["Compare", "ConvertFrom", "ConvertTo", "Format", "Get", "Measure", "Resolve", "Select", "Test"];
+pub(super) const LOOKING_VERBS: &[&str] = &["Compare", "ConvertFrom", "ConvertTo", "Format", "Get", "Measure", "Resolve", "Select", "Test"];
 
-/// Programs of cloud providers, with which a verb that only looks around may stand anywhere.
+/// Programs of cloud providers, whose verb may stand behind any number of nouns, and the verbs.
 pub(super) const CLOUDS: &[&str] = &["aws", "az", "doctl", "flyctl", "gcloud", "heroku"];
+pub(super) const CLOUD_LOOKING: &[&str] = &["describe", "get", "list", "show"];
+pub(super) const CLOUD_ACTING: &[&str] = &[
+    "add", "apply", "attach", "cancel", "copy", "create", "delete", "deploy", "disable", "enable", "invoke", "put", "remove", "reset", "restart", "run", "send", "set", "start", "stop", "terminate", "update",
+];
 
 /// Subcommands that only look around.
 pub(super) const LOOKING_PAIRS: &[&str] = &[
@@ -565,20 +568,17 @@ pub(super) const EXIT_CODES: &[&str] = &[
 
 /// Words in the heading of a goal.
 pub(super) const GOAL_HEADINGS: &[&str] = &[
-    "goal", "primary request", "objective", "user's request",
-    "original request", "intent", "目标", "目標", "目的", "objetivo", "цель",
+    "goal", "primary request", "objective", "user's request", "original request", "intent", "目标", "目標", "目的", "objetivo", "цель",
 ];
 
 /// Beginnings of outputs that tell a failure without being marked as failed.
 pub(super) const FAILED_EDITS: &[&str] = &[
-    "Your proposed edit has introduced new syntax error", "<tool_use_error>",
-    "apply_patch verification failed", "Error:", "error:", "failed",
+    "Your proposed edit has introduced new syntax error", "<tool_use_error>", "apply_patch verification failed", "Error:", "error:", "failed",
 ];
 
 /// Words that name the user.
 pub(super) const NAMES_THE_USER: &[&str] = &[
-    "user", "you said", "you asked", "用户", "用戶", "ユーザー", "사용자",
-    "usuario", "пользовател", "benutzer", "nutzer", "utilisateur",
+    "user", "you said", "you asked", "用户", "用戶", "ユーザー", "사용자", "usuario", "пользовател", "benutzer", "nutzer", "utilisateur",
 ];
 
 /// Parts of a compiler's or linter's error line that name the kind of error.

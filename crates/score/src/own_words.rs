@@ -21,7 +21,10 @@ pub(crate) fn typed(text: &str) -> &str {
     if let Some((arguments, _)) = cues::TEMPLATE_ARGUMENTS.into_iter().find_map(between) {
         return arguments;
     }
-    let text = text.split_once(QUOTED_FILES).map_or(text, |it| it.0);
+    let text = text.split_once(QUOTED_FILES).map_or(text, |(before, quoted)| {
+        let after = quoted.rsplit_once("--- End of content ---").map_or("", |it| it.1);
+        if before.trim().is_empty() { after } else { before }
+    });
     text.split_once(cues::TYPED_AFTER).and_then(|it| it.1.split_once(':')).map_or(text, |it| it.1)
 }
 

@@ -128,7 +128,7 @@ fn several_points_that_the_user_chooses_are_told_with_their_numbers() {
             "@user\nHow should the pump be mended?\n@model\n{prose}\n\nWhich would you like?\n\n1. Replace the valve.\n2. Weld the seal.\n3. Paint the hull.\n@user\n{choice}\n@model\nMeasured."
         ));
         assert_eq!(page.matches("#0: (").count(), told, "{choice}\n{page}");
-        assert_eq!(page.contains("= Replace the valve"), choice == "1", "{choice}\n{page}");
+        assert_eq!(page.contains("= Replace the valve"), choice.starts_with('1'), "{choice}\n{page}");
     }
 }
 

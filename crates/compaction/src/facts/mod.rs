@@ -336,7 +336,11 @@ fn deduplicated(mut facts: Vec<Fact>) -> Vec<Fact> {
     for index in 0..facts.len() {
         let fact = &facts[index];
         let key = match (&fact.detail, fact.topic) {
-            (Detail::Command { .. }, _) => work::command::command_key(&fact.text),
+            // Each commit is one of its own.
+            (Detail::Command { outcome, .. }, _) => {
+                let commit = outcome.result.as_deref().filter(|it| it.starts_with("committed "));
+                work::command::command_key(&fact.text) + commit.unwrap_or_default()
+            }
             (Detail::Error { of, .. }, _) => {
                 let of = of.as_deref().map(work::command::command_key).unwrap_or_default();
                 format!("{of} {}", text::without_durations(&fact.text))

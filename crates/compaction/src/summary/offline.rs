@@ -21,7 +21,7 @@ use history::{History, Message, Part, Role};
 use layout::{Layout, contains_rule};
 use line::{LineStyle, SummaryLine};
 use priority::LineKind;
-use select::{facts_of_region, is_of_answered};
+use select::{changed_behind, facts_of_region, first_recent_reply, is_of_answered};
 use tail::Tail;
 
 /// The request for a summary.
@@ -305,10 +305,7 @@ fn items<'a>(
         fact.topic == Topic::UserMessages && section(fact.topic).is_some_and(|at| ask.spec.sections[at].every)
     };
     let focus: Vec<String> = ask.focus.map(focus_words).unwrap_or_default();
-    // What was deleted since is not told as a file of the work.
-    let deleted = |it: &Fact| matches!(it.detail, Detail::File { op: FileOp::Deleted, .. });
-    let behind = ledger.about(Topic::Files).filter(|it| it.message >= ask.region.end && !deleted(it));
-    let changed_again: HashSet<&str> = behind.map(|it| it.text.as_str()).collect();
+    let changed_again = changed_behind(ledger, ask);
     let facts = facts_of_region(ledger, step, answered, &changed_again, ask, tail);
     let words = |topic: Topic| {
         facts.iter().filter(move |it| it.topic == topic).map(|it| (it.message, it.text.as_str()))
@@ -318,6 +315,7 @@ fn items<'a>(
     let goal: HashSet<_> = words(Topic::Goal).collect();
     let last: HashSet<_> = words(Topic::Last).collect();
     let answers: HashSet<_> = words(Topic::Decisions).collect();
+    let recent = first_recent_reply(&facts);
     let logs: Vec<&str> =
         words(Topic::Directory).map(|it| it.1).filter(|it| it.starts_with(facts::REPOSITORY)).collect();
     // What is listed elsewhere is left out of the list of the user's messages.
@@ -360,6 +358,7 @@ fn items<'a>(
         }
         let kind = match kind_of(fact, &last, &changed_again) {
             _ if every(fact) => LineKind::Quoted,
+            LineKind::Finding if fact.topic == Topic::Replies && fact.message < recent => LineKind::OldReply,
             LineKind::Goal if answered.is_some_and(|at| at > fact.message) => LineKind::Answered,
             kind => kind,
         };

@@ -39,6 +39,8 @@ pub struct Program {
     pub joint: Joint,
     /// The directory in which it runs; `None` if the line does not change it before.
     pub dir: Option<Arc<str>>,
+    /// Targets of `>` and `>>`.
+    pub writes: Vec<String>,
 }
 
 /// One command of a list or pipe.
@@ -179,7 +181,8 @@ fn walk(
                 let shell = script.map(|it| it.0);
                 let own = &words[..shell.unwrap_or(words.len())];
                 if shell != Some(0) {
-                    visit(&simple, program(own, joint, place), nesting);
+                    let writes = [&simple.writes[..], &simple.appends].concat();
+                    visit(&simple, Program { writes, ..program(own, joint, place) }, nesting);
                     place.follow(own);
                 }
                 if let Some((shell, script)) = script {
@@ -240,7 +243,7 @@ fn program(words: &[String], joint: Joint, place: &Place) -> Program {
         }
         _ => words.to_vec(),
     };
-    Program { words, joint, dir: place.at }
+    Program { words, joint, dir: place.at, writes: Vec::new() }
 }
 
 /// The file actions of a command, in order. `dir` is where it runs; `cd` changes it.

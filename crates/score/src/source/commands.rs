@@ -210,26 +210,50 @@ pub(crate) fn only_looks(command: &str) -> bool {
             let name = rest.iter().position(|it| !it.starts_with('-')).unwrap_or(rest.len());
             return only_looks(&rest[rest.len().min(name + 1)..].join(" "));
         }
+        // A block of PowerShell: `ForEach-Object { $_.Name }`.
+        if matches!(head, "ForEach-Object" | "Where-Object" | "%") {
+            const CALLS: [&str; 4] = [".Delete(", ".Kill(", ".Save(", "::"];
+            let block = part.split_once('{').map_or("", |it| it.1.trim_end_matches([' ', '}']).trim());
+            let plain = block.starts_with(['$', '"', '(']) && !CALLS.iter().any(|it| block.contains(it));
+            return plain || only_looks(block);
+        }
         let cmdlets: Vec<&str> = words.iter().filter_map(|it| cmdlet_verb(it)).collect();
         if !cmdlets.iter().all(|it| cues::LOOKING_VERBS.contains(it)) {
             return false;
         }
-        let of_cloud = cues::CLOUDS.contains(&head)
-            && bare.iter().any(|it| {
-                let asks = ["describe-", "get-", "list-"];
-                ["describe", "list", "show"].contains(it) || asks.iter().any(|verb| it.starts_with(verb))
-            });
+        // Of `$out = npm test`, what follows decides.
+        if head.starts_with('$') && (head.contains('=') || words.get(1) == Some(&"=")) {
+            let value = head.split_once('=').map_or("", |it| it.1);
+            let rest = words[if head.contains('=') { 1 } else { 2 }..].join(" ");
+            return rest.is_empty() || !value.is_empty() && rest.starts_with(['-', '[']) || {
+                only_looks(format!("{value} {rest}").trim())
+            };
+        }
+        let noun_then_verb = bare.iter().take_while(|it| words.contains(it)).map(|it| it.split('-').next());
+        let verb = noun_then_verb
+            .flatten()
+            .find(|it| cues::CLOUD_LOOKING.contains(it) || cues::CLOUD_ACTING.contains(it));
+        let of_cloud =
+            cues::CLOUDS.contains(&head) && verb.is_some_and(|it| cues::CLOUD_LOOKING.contains(&it));
         let writes = |it: &&str| {
-            ["-X", "--request", "-o", "-O", "-T", "--json"].contains(it)
-                || it.starts_with("-d")
-                || it.starts_with("--data")
+            let flags = it.trim_start_matches('-');
+            match it.strip_prefix("--") {
+                Some(name) => ["request", "data", "form", "json", "output", "remote-name", "upload-file"]
+                    .iter()
+                    .any(|it| name.starts_with(it)),
+                None => {
+                    it.starts_with('-')
+                        && flags
+                            .split(['H', 'A', 'b', 'm', 'u', 'w'])
+                            .next()
+                            .is_some_and(|it| it.contains(['X', 'd', 'F', 'T', 'o', 'O']))
+                }
+            }
         };
-        let fetches = head == "curl" && !words.iter().any(writes);
-        let sets_variable = head.starts_with('$') && (head.contains('=') || bare.get(1) == Some(&"="));
+        let fetches = head == "curl" && !words.iter().skip(1).any(writes);
         head.is_empty()
             || of_cloud
             || fetches
-            || sets_variable
             || cmdlet_verb(head).is_some()
             || head.chars().all(|c| c.is_ascii_digit() || c == '>')
             || !acts

@@ -115,7 +115,13 @@ struct Actions {
 
 /// The hash of the commit that a command made, as git prints it: `[main 1a2b3c4] subject`.
 fn commit_made(command: &str, output: &str) -> Option<String> {
-    let line = output.lines().filter(|_| command.contains("git commit")).find(|it| it.starts_with('['))?;
+    // What else a chain does, the commit does not tell.
+    const AROUND: [&str; 7] =
+        ["git commit", "git add", "git status", "git log", "git diff", "git show", "cd "];
+    let chain = command.split(" -m ").next().unwrap_or(command);
+    let only = chain.split("&&").all(|it| AROUND.iter().any(|of| it.trim().starts_with(of)));
+    let commits = command.contains("git commit") && only;
+    let line = output.lines().filter(|_| commits).find(|it| it.starts_with('['))?;
     let hash = line.split(']').next()?.rsplit(' ').next()?;
     is_hash(hash).then(|| hash.to_owned())
 }

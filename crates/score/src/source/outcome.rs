@@ -23,7 +23,11 @@ pub(crate) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Ou
     let text = &*plain(output.text.as_str());
     let stopped = |it: &str| it.contains("[Request interrupted") || it.contains("User aborted the command");
     // The timeouts of Codex, OpenCode and Gemini CLI: of a server, that is how it should end.
-    let timed_out = clip(text, 200).contains("command timed out after ") && text.contains("124")
+    let raw = output.text.as_str();
+    let by_codex = output.exit == Some(124)
+        || raw.starts_with("Exit code: 124")
+        || raw.starts_with('{') && raw.contains(r#""exit_code":124"#);
+    let timed_out = by_codex && clip(text, 200).contains("command timed out after ")
         || ending(text, 400).contains(" tool terminated command after exceeding timeout")
         || text.starts_with("Command was automatically cancelled because it exceeded the timeout of ");
     if output.cleared || stopped(clip(text, 200)) || timed_out {

@@ -14,9 +14,11 @@ static COMMAND: AsciiFirstRegex =
     AsciiFirstRegex::new(r"^`([^`]+)`\s*(…)?\s*(?:\([^`→]*\)\s*)?(?:→|->|:|—)\s*(.+)$");
 
 /// A line about errors that says that there were none.
-static NO_ERROR: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)^\W*(?:no\b[^.;:]{0,60}\b(?:errors?|issues?|failures?|problems?)\b|all\b[^.;:]{0,60}\b(?:completed|passed|succeeded|successful)\b|none\W*$)",
-);
+static NO_ERROR: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)^\W*(?:no (?:(?:known|open|remaining|other|further|critical|compilation|compile|build|runtime|or|and) )*(?:errors?|issues?|failures?|problems?)",
+    r"(?: (?:remain(?:ing)?|so far|found|encountered|reported|occurred)(?: (?:during|in|while) [^,;:.]{0,40})?)?",
+    r"|all [\w ]{0,40} (?:completed|passed|succeeded)(?: successfully)?|none)\W*$",
+));
 static COMMIT: AsciiFirstRegex = AsciiFirstRegex::new(r"(?:^|, )([0-9a-f]{7,40}) on ([^\s:]+): ");
 
 impl SummaryReader<'_> {

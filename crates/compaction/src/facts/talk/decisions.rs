@@ -30,11 +30,14 @@ const MAX_ECHO_WORDS: usize = 3;
 const MAX_APPROVAL_CHARS: usize = 400;
 
 pub(super) static CHOSEN_OPTION: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)^\W*(?:(?:let'?s )?(?:go|do|take|use|pick|choose)(?: with| for)? )?(?:(?:option|approach|choice|number|plan|no\.?|#|opci[oó]n|op[cç][aã]o) ?)?([1-9]|[a-h])(?:\W|$)|^(?:\p{Han}{0,4})(?:方案|选项|選項|オプション|옵션) ?([1-9]|[a-h])(?:\P{Alphabetic}|\p{Han}|$)",
+    r"(?i)^\W*(?:(?:let'?s )?(?:go|do|take|use|pick|choose)(?: with| for)? )?(?:(?:option|approach|choice|number|plan|no\.?|#|opci[oó]n|op[cç][aã]o) ?)?([1-9]|[a-h])(?:\W|$)|^(?:选择?|選擇?|就|用|那就?|采用|採用|执行|執行|走|按照?){0,2}(?:方案|选项|選項|オプション|옵션) ?([1-9]|[a-h])(?:吧|了|就行|即可|で)?\W*$",
 );
 /// A prompt that begins with a quotation, or with a list of its own: its first number is no option of the model's.
 static QUOTES_OR_LISTS: AsciiFirstRegex =
     AsciiFirstRegex::new(r"^\s*[「『“\x22]|^\s*1[.)、] ?\S[\s\S]{3,}?[\s；;。]2[.)、]");
+/// What follows the number of an option that is not chosen: `option b won't do`.
+static REFUSES_OPTION: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?i)^\W*(?:no|not|não|isn['’]?t|is not|doesn['’]?t|does not|won['’]?t|不)\b");
 /// Chooses several points of a list: `1, then 4`, `all 3 one by one`.
 pub(super) static CHOSEN_OPTIONS: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)^\W*(?:all (?:two|three|four|five|six|[2-9])|(?:(?:do|options?|numbers?|points?) )?[1-9](?:(?: ?, ?(?:then |and )?| ?& ?| and | then )[1-9])+|[1-9](?: ?\+ ?[1-9])+\b.*)(?:\W*$|\W+(?:one by (?:one|1)|please|pls|first|now|in (?:this|that) order)\b)",
@@ -154,6 +157,7 @@ pub(super) fn read_decisions(
         && !CHOSEN_OPTIONS.is_match(whole)
         && !QUOTES_OR_LISTS.is_match(whole)
         && let Some(letter) = CHOSEN_OPTION.captures(whole).and_then(|it| it.get(1).or_else(|| it.get(2)))
+        && !REFUSES_OPTION.is_match(&whole[letter.end()..])
     {
         let alone = whole.chars().count() <= 3 || whole[..letter.start()].chars().any(char::is_alphabetic);
         let single = alone

@@ -88,35 +88,37 @@ static RUNNING: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)\s*\((?:background )?agents? (?:is |are )?(?:still )?(?:running|working)\b[^)]*\)",
 );
 
-/// Ends the steps of an earlier summary whose agent has completed since; of the others that ended, it no longer says that
-/// they run.
+/// Ends the steps of an earlier summary that a background agent has completed since; of others whose agent ended, it no
+/// longer says that they run. An agent is that of the step with which its name shares the most words.
 pub(in crate::facts) fn settle_running(history: &History, facts: &mut Vec<Fact>) {
+    /// Maximum number of words with which a step may say more than the name of the agent that completes it.
+    const MORE: usize = 1;
     let words = |text: &str| -> HashSet<String> {
         let words = text.split(|it: char| !it.is_alphanumeric()).filter(|it| !it.is_empty());
         words.map(str::to_lowercase).collect()
     };
     let runs =
         |it: &Fact| it.topic.is_open_step() && it.voice() == Voice::Summary && RUNNING.is_match(&it.text);
-    if !facts.iter().any(runs) {
+    let head = |it: &Fact| words(&it.text[..RUNNING.find(&it.text).map_or(0, |it| it.start())]);
+    let steps: Vec<(usize, HashSet<String>)> =
+        facts.iter().enumerate().filter(|it| runs(it.1)).map(|(at, it)| (at, head(it))).collect();
+    if steps.is_empty() {
         return;
     }
-    let ended: Vec<(HashSet<String>, bool)> = history
-        .messages()
-        .iter()
-        .flat_map(notices)
-        .filter(|it| !it.name.is_empty())
-        .map(|it| (words(&it.name), it.completed))
-        .collect();
-    facts.retain_mut(|fact| {
-        let Some(found) = RUNNING.find(&fact.text).filter(|_| runs(fact)) else { return true };
-        let step = words(&fact.text[..found.start()]);
-        let shared = |it: &&(HashSet<String>, bool)| it.0.intersection(&step).count();
-        let agent = ended.iter().max_by_key(shared).filter(|it| {
-            let least = it.0.len().min(step.len());
-            shared(it) > 1 && shared(it) * 2 > least
-        });
-        let Some((_, completed)) = agent else { return true };
-        fact.text.reword(|it| RUNNING.replace_all(it, "").into_owned());
-        !completed
+    let mut completed: HashSet<usize> = HashSet::new();
+    for notice in history.messages().iter().flat_map(notices) {
+        let name = words(&notice.name);
+        let telling = content_words(&notice.name);
+        let fits = |it: &&(usize, HashSet<String>)| !telling.is_empty() && telling.is_subset(&it.1);
+        let best = steps.iter().filter(fits).max_by_key(|it| it.1.intersection(&name).count());
+        let Some((at, step)) = best else { continue };
+        facts[*at].text.reword(|it| RUNNING.replace_all(it, "").into_owned());
+        let more = step.iter().filter(|it| it.chars().count() > 3 && !name.contains(*it)).count();
+        completed.extend((notice.completed && more <= MORE).then_some(*at));
+    }
+    let mut at = 0;
+    facts.retain(|_| {
+        at += 1;
+        !completed.contains(&(at - 1))
     });
 }

@@ -84,11 +84,15 @@ pub(in crate::facts) fn drop_overruled(history: &History, facts: &mut Vec<Fact>)
 /// A prompt that says that the reply before it did not solve the problem.
 static REFUTES: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)^\W*(?:(?:hmm+|nope|no|sorry|ok|unfortunately)\b\W*){0,2}(?:(?:it|that|this)(?:['’]s| is)? )?(?:",
-    r"still (?:no|not|can['’]?t|cannot|the same|doesn['’]?t|does not|broken|fail\w*|(?:get|see|have)(?:ting|ing)? )",
-    r"|(?:the )?same (?:error|problem|issue|thing|result)s?\b|(?:doesn['’]?t|didn['’]?t|does not|did not) (?:work|help|fix|solve)\b|not working\b",
-    r"|to say (?:it['’]s|it is) the same|(?:immer noch|geht (?:immer noch )?nicht|funktioniert nicht)\b|toujours (?:pas|le même|la même)|ça ne marche (?:toujours )?pas",
-    r"|sigue (?:sin|igual|el mismo|dando)|todavía no|no funcion\w+|continua (?:sem|com o mesmo|dando|não)|ainda não|não funcion\w+",
-    r"|(?:还是|還是|仍然|依然)(?:不|没|沒|有|报|報|一样|一樣)|没有?(?:生效|变化|效果|用)|不行|여전히|아직도|まだ(?:動|直|同|エラー)|直って(?:い)?ない)",
+    r"still (?:can['’]?t|cannot|the same\b|doesn['’]?t|does not|broken|fail\w*|no (?:go|luck|change|effect)\b|not (?:work|fix|solv|there|show|display|load)\w*",
+    r"|(?:get|see|hav)(?:ting|ing)? (?:the |an? )?(?:same |this )?(?:error|issue|problem|exception))",
+    r"|(?:the )?same (?:error|problem|issue|result)s?\b|(?:doesn['’]?t|didn['’]?t|does not|did not) (?:work|help|fix|solve)\b|not working\b",
+    r"|to say (?:it['’]s|it is) the same|immer noch (?:nicht|kaputt|derselbe|der gleiche|die gleiche)|(?:geht (?:immer noch )?nicht|funktioniert nicht)\b",
+    r"|toujours (?:pas de changement|le même (?:problème|résultat)|la même erreur)|ça ne marche (?:toujours )?pas",
+    r"|sigue (?:sin (?:funcionar|aparecer|cargar|salir)|igual\b|el mismo|dando)|todavía no (?:funciona|aparece|carga|sale)|no funcion\w+",
+    r"|continua (?:sem (?:funcionar|aparecer)|com o mesmo|dando)|ainda não (?:funciona|aparece|carrega)|não funcion\w+",
+    r"|(?:还是|還是|仍然|依然)(?:报错|報錯|一样|一樣|不行|不对|不對|没有变|有问题|有問題)|没有(?:生效|变化|效果)|不行(?:[。，,!！]|$)",
+    r"|여전히|아직도|まだ(?:動か|直って|同じ|エラー)|直って(?:い)?ない)",
 ));
 
 /// The replies that the user's next message refutes: that message, and its first sentence.
@@ -101,7 +105,8 @@ pub fn refuted_replies(history: &History) -> HashMap<usize, (usize, String)> {
         let first = sentences(prompt.parts().first()?).first().copied()?.to_owned();
         let reply = messages[..at].iter().rposition(|it| it.is_prompt() || speaks(it))?;
         let is_short = first.chars().count() <= SHORT && !messages[reply].is_prompt();
-        (is_short && REFUTES.is_match(&first)).then(|| (reply, (at, flat(&first))))
+        let refutes = REFUTES.is_match(&first) && polarity(&first).is_none();
+        (is_short && refutes).then(|| (reply, (at, flat(&first))))
     };
     history.prompts().filter_map(refutes).collect()
 }

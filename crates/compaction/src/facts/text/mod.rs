@@ -8,11 +8,11 @@ pub(crate) mod typed;
 
 use ascii_first::AsciiFirstRegex;
 
-/// Lines of logs, stack traces, diffs, code, terminals, tables and programs' help.
+/// Lines of logs, stack traces, diffs, code, terminals and tables.
 static MACHINE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)^\s*(?:",
     r"\[?\d{4}-\d\d-\d\d[T ]\d\d:|\[?\d\d:\d\d:\d\d|[A-Z][a-z]{2} +\d+ \d\d:\d\d:|\(\w+ pid=\d+\)\s", // time stamps, vLLM's processes
-    r"|\[\d+\](?:\s{2,}|\s(?:\S*Error: |Line \d+:\d+:)|\s*$)|(?:-\w, )?--[a-z][\w-]+(?: \[[^\]]*\]| \w+)? {2,}\S|[^\t]{1,60}\t[^\t]+\t", // concurrently, a program's help, cells
+    r"|\[\d+\]\s+(?:\S*Error: |Line \d+:\d+:|$)", // concurrently
     r"|at \S+ ?\(.*\)$|at (?:async )?\S+:\d+|File .+, line \d+|Traceback|caused by:", // stack frames
     r"|\S+\.(?:m?js|jsx|tsx?):\d+(?::\d+)? (?:Uncaught|\w*Error:|GET |POST |Failed to load)", // browser console
     r"|\[?(?:debug|info|warn|warning|error|trace|fatal|notice|critical)\]?(?:[:|\]]|\s*\|)|npm (?:err|warn)|\S*(?:error|exception)\b[^:]{0,20}:",

@@ -67,6 +67,7 @@ pub(crate) fn regions(text: &str) -> Vec<(Region, &str)> {
     let lines = split_at_fences(text);
     let mut kinds = vec![Region::Typed; lines.len()];
     mark_logs(&lines, &mut kinds);
+    mark_printed(&lines, &mut kinds);
     mark_exceptions(&lines, &mut kinds);
     mark_terminal(&lines, &mut kinds);
     mark_transcript(&lines, &mut kinds);
@@ -116,13 +117,16 @@ static SQL: AsciiFirstRegex = AsciiFirstRegex::new(
     r"^\s*(?:ALTER|CREATE|DROP|GRANT|INSERT|UPDATE|DELETE|SELECT) (?:[A-Z]+|\*|[\w.,]+ FROM)\b",
 );
 
+/// A comment that may be the user's.
+static FORBIDS: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)\b(?:never|must|do not|don['’]?t)\b");
+
 /// Marks fenced blocks, fences included, and the comments between statements of SQL.
 fn mark_blocks(lines: &[&str], kinds: &mut [Region]) {
     let is_sql = lines.iter().filter(|it| SQL.is_match(it)).nth(2).is_some();
     let mut open = false;
     for (line, kind) in lines.iter().zip(kinds) {
         let fence = line.matches(FENCE).count() % 2 == 1;
-        let comment = is_sql && line.trim_start().starts_with("--");
+        let comment = is_sql && line.trim_start().starts_with("--") && !FORBIDS.is_match(line);
         if open || fence || comment || line.trim_start().starts_with(FENCE) {
             *kind = Region::Block;
         }
@@ -179,6 +183,34 @@ fn mark_logs(lines: &[&str], kinds: &mut [Region]) {
     };
     mark(&stamped, STAMPED);
     mark(&|it| is_machine_output(it) && !it.trim_end().ends_with(':'), OTHERS);
+}
+
+/// The prefix of the programs that `concurrently` runs, an option in a program's help, and its headings.
+static CONCURRENT: AsciiFirstRegex = AsciiFirstRegex::new(r"^\s*\[(\d)\](?:\s|$)");
+static OPTION: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"^\s*(?:-\w, )?--[a-z][\w-]+(?: \[[^\]]*\]| \w+)? {2,}\S");
+static HELP: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?im)^\s*(?:usage|(?:global )?(?:flags|options)|commands):\s*$");
+
+/// Marks what programs printed in a form that a list of the user's could have, where it is more than such a list: lines
+/// of one program of several, options below the headings of a help, and long tables with tabs.
+fn mark_printed(lines: &[&str], kinds: &mut [Region]) {
+    const PROGRAM_LINES: usize = 3;
+    const ROWS: usize = 8;
+    let program = |line: &str| CONCURRENT.captures(line)?.get(1)?.as_str().parse::<usize>().ok();
+    let mut of_program = [0_usize; 10];
+    lines.iter().filter_map(|it| program(it)).for_each(|it| of_program[it] += 1);
+    let helps = lines.iter().any(|it| HELP.is_match(it));
+    let row = |line: &str| line.matches('\t').count() >= 2;
+    let table = lines.iter().filter(|it| row(it)).count() >= ROWS;
+    for (line, kind) in lines.iter().zip(kinds) {
+        let printed = program(line).is_some_and(|it| of_program[it] >= PROGRAM_LINES)
+            || helps && OPTION.is_match(line)
+            || table && row(line);
+        if printed {
+            *kind = Region::Log;
+        }
+    }
 }
 
 /// Marks lines that an exception was pasted into, unless the line also gives an order.

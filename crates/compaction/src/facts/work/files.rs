@@ -204,7 +204,7 @@ impl Work<'_> {
             (name.strip_suffix('*'), to.as_deref().and_then(|it| it.strip_suffix('*')))
             && op == FileOp::Renamed
         {
-            self.move_files(from, to);
+            self.move_files(from, to, true);
             return;
         }
         let to = to.map(|it| self.moved_to(&name, it));
@@ -222,7 +222,7 @@ impl Work<'_> {
             self.files.insert(to, FileState::new(number, before));
         }
         if let Some(to) = to.as_deref().filter(|_| op == FileOp::Renamed) {
-            self.move_files(&format!("{name}/"), &format!("{to}/"));
+            self.move_files(&format!("{name}/"), &format!("{to}/"), false);
         }
         if !matches!(op, FileOp::Deleted | FileOp::Renamed) {
             self.open = Some(name.clone());
@@ -252,10 +252,13 @@ impl Work<'_> {
     }
 
     /// What is in a directory was moved: what is known of its files is known under the new path. `from` and
-    /// `to` end with a slash, or are empty.
-    fn move_files(&mut self, from: &str, to: &str) {
+    /// `to` end with a slash, or are empty. `visible`: only files whose names a glob matches.
+    fn move_files(&mut self, from: &str, to: &str, visible: bool) {
         let moves = |it: &(&String, &FileState)| {
-            it.0.starts_with(from) && !matches!(it.1.op, FileOp::Deleted | FileOp::Renamed)
+            let Some(rest) = it.0.strip_prefix(from) else { return false };
+            let apart = rest.starts_with(['/', '~']) || visible && rest.starts_with('.');
+            let there = to.starts_with(from) && it.0.starts_with(to);
+            !apart && !there && !matches!(it.1.op, FileOp::Deleted | FileOp::Renamed)
         };
         let within: Vec<String> = self.files.iter().filter(moves).map(|it| it.0.clone()).collect();
         for name in within {

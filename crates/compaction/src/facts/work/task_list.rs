@@ -19,7 +19,7 @@ static TASK: AsciiFirstRegex = AsciiFirstRegex::new(
 static TICKS: AsciiFirstRegex = AsciiFirstRegex::new(r"\[[xX]\\*\] \**(T\d{3,4})\b");
 
 /// What is said of a list. An earlier summary's line about the same list is no longer true.
-const NOT_TICKED: &str = " tasks not ticked at #";
+const NOT_TICKED: &str = " seen tasks not ticked at #";
 
 /// Maximum number of open tasks whose files are noted.
 const MAX_TASKS: usize = 60;
@@ -42,11 +42,20 @@ impl TaskList {
         for found in TASK.captures_iter(text) {
             let [sign, mark, number, told] =
                 [1, 2, 3, 4].map(|it| found.get(it).map_or("", |it| it.as_str()));
-            if sign != "-" {
+            self.at = at;
+            if sign == "-" {
+                self.tasks.remove(number);
+            } else {
                 let task = Task { ticked: mark != " ", text: told.trim().to_owned() };
                 self.tasks.insert(number.to_owned(), task);
-                self.at = at;
             }
+        }
+    }
+
+    /// Reads what an edit replaced: the tasks in it are those of the new text, which is read after it.
+    fn forget(&mut self, old: &str) {
+        for found in TASK.captures_iter(old) {
+            self.tasks.remove(found.get(3).map_or("", |it| it.as_str()));
         }
     }
 
@@ -67,16 +76,20 @@ impl Work<'_> {
             return;
         }
         let mut texts = String::new();
-        match input_of(call) {
+        let mut input = input_of(call);
+        let old = ["old_string", "oldString"].iter().find_map(|it| input.as_object_mut()?.remove(*it));
+        match input {
             serde_json::Value::Null => texts.push_str(written),
             input => join_strings(&input, &mut texts),
         }
-        let named = |it: &&Action| it.path.as_deref().is_some_and(|it| it.ends_with(".md"));
+        let is_list = |it: &str| it.ends_with(".md") && !it.contains("template");
+        let named = |it: &&Action| it.path.as_deref().is_some_and(is_list);
         let tasks = |it: &&Action| named(it) && it.path.as_deref().is_some_and(|it| it.contains("task"));
         let file = actions.iter().find(tasks).or_else(|| actions.iter().find(named));
         if let Some(action) = file {
             let name = path(action.path.as_deref().unwrap_or_default(), action.dir.as_deref(), self.base);
             let list = self.task_lists.entry(name).or_default();
+            old.iter().filter_map(|it| it.as_str()).for_each(|it| list.forget(it));
             list.read(at, &texts);
             list.read(at, printed);
         }

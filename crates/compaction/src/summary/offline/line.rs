@@ -55,7 +55,7 @@ pub(super) struct LineStyle {
     /// Failed commands, by message and command, and the message that resolved the failure.
     pub(super) resolved: HashMap<(usize, String), usize>,
     /// By key of a command, the last message in which it ran.
-    pub(super) last_runs: HashMap<String, usize>,
+    pub(super) last_runs: HashMap<String, (usize, Option<bool>)>,
     /// The system's words, by ours.
     pub(super) words: BTreeMap<String, String>,
 }
@@ -134,8 +134,9 @@ impl LineStyle {
             return format!("its request was answered at #{}", by.reply);
         }
         match of.and_then(|it| self.last_runs.get(&command_key(it))) {
-            Some(last) if *last <= error.message => "not run again in this form".to_owned(),
-            Some(last) => format!("its run at #{last} ended otherwise"),
+            Some((last, _)) if *last <= error.message => "not run again in this form".to_owned(),
+            Some((last, Some(false))) => format!("its run at #{last} failed otherwise"),
+            Some((last, _)) => format!("run again at #{last}"),
             None => "status unknown".to_owned(),
         }
     }
@@ -287,12 +288,13 @@ pub(super) fn resolved_failures(ledger: &Ledger) -> HashMap<(usize, String), usi
     ledger.facts.iter().filter_map(resolved).collect()
 }
 
-/// The last message in which each command of the session ran, by its key.
-pub(super) fn last_runs(ledger: &Ledger) -> HashMap<String, usize> {
-    let mut out: HashMap<String, usize> = HashMap::new();
-    for fact in ledger.facts.iter().filter(|it| matches!(it.detail, Detail::Command { .. })) {
+/// The last message in which each command of the session ran, by its key, and whether it succeeded there.
+pub(super) fn last_runs(ledger: &Ledger) -> HashMap<String, (usize, Option<bool>)> {
+    let mut out: HashMap<String, (usize, Option<bool>)> = HashMap::new();
+    for fact in &ledger.facts {
+        let Detail::Command { outcome, .. } = &fact.detail else { continue };
         let last = out.entry(command_key(&fact.text)).or_default();
-        *last = fact.message.max(*last);
+        *last = (*last).max((fact.message, outcome.ok));
     }
     out
 }

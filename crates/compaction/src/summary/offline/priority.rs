@@ -58,6 +58,8 @@ pub(super) enum LineKind {
     Untested,
     Setup,
     Finding,
+    /// Replies before the newest: later work tells more.
+    OldReply,
 }
 
 impl LineKind {
@@ -127,6 +129,7 @@ impl LineKind {
                 | Self::Untested
                 | Self::Setup
                 | Self::Finding
+                | Self::OldReply
         )
     }
 }
@@ -279,6 +282,7 @@ const REST: &[Tier] = &[
     tier(LineKind::Asked, 200, 100),
     tier(LineKind::Found, 200, 100),
     tier(LineKind::Defined, 80, 15),
+    tier(LineKind::OldReply, 200, 5),
     tier(LineKind::Listed, 200, 8),
 ];
 

@@ -6,10 +6,7 @@ use regex::Regex;
 
 use super::tail::Tail;
 use super::{OfflineRequest, quoted_whole, section_of};
-use crate::facts::{Fact, Ledger, Topic, Voice};
-
-/// Number of earlier replies that are told, the newest. Of older ones, later work and the other sections tell more.
-const RECENT_REPLIES: usize = 6;
+use crate::facts::{Detail, Fact, FileOp, Ledger, Topic, Voice};
 
 /// Globs as regexes for paths: `*` within a name, `**` across directories, starting at any directory.
 pub(super) fn patterns(globs: &[String]) -> Vec<Regex> {
@@ -50,18 +47,13 @@ pub(super) fn facts_of_region<'a>(
     // stays behind the summary.
     let stands = |it: &Fact| it.topic == Topic::Directives && ask.stays(it);
     let over = |it: &Fact| stands(it) || is_of_answered(it, answered) && quoted_whole(it, &facts);
-    let is_reply = |it: &Fact| it.topic == Topic::Replies && it.voice() == Voice::Model;
-    let mut replies: Vec<usize> = facts.iter().filter(|it| is_reply(it)).map(|it| it.message).collect();
-    replies.dedup();
-    let newest = replies.iter().rev().nth(RECENT_REPLIES - 1).copied().unwrap_or(0);
-    let outdated = |it: &Fact| is_reply(it) && it.message < newest;
     // Finished steps of a task after which another one was finished: its reply tells them.
     let requests = || ledger.about(Topic::UserMessages).map(|it| it.message);
     let past = |it: &Fact| {
         let since = |at: usize| at > it.message && answered.is_some_and(|answer| at < answer);
         it.topic == Topic::Done && it.voice() == Voice::Model && requests().any(since)
     };
-    facts.iter().copied().filter(|it| !over(it) && !outdated(it) && !past(it)).collect()
+    facts.iter().copied().filter(|it| !over(it) && !past(it)).collect()
 }
 
 /// Whether a directive belongs to a finished task.
@@ -77,6 +69,13 @@ fn pursued_behind<'a>(ledger: &'a Ledger, ask: &OfflineRequest, tail: &Tail) -> 
         && section_of(&ask.spec.sections, Topic::Goal).is_some();
     // Of a prompt in several parts the first says what it is about.
     ledger.about(Topic::Goal).find(|it| wanted && it.message == newest)
+}
+
+/// The files that are changed behind the region. Those that are deleted there are no files of the work any more.
+pub(super) fn changed_behind<'a>(ledger: &'a Ledger, ask: &OfflineRequest) -> HashSet<&'a str> {
+    let deleted = |it: &Fact| matches!(it.detail, Detail::File { op: FileOp::Deleted, .. });
+    let behind = ledger.about(Topic::Files).filter(|it| it.message >= ask.region.end && !deleted(it));
+    behind.map(|it| it.text.as_str()).collect()
 }
 
 /// The last changes in the region of files that were changed again behind it.
@@ -97,4 +96,13 @@ fn is_summarized(fact: &Fact, only_files: &[Regex], ask: &OfflineRequest) -> boo
     (ask.region.contains(&fact.message) || cleared)
         && section_of(&ask.spec.sections, fact.topic).is_some()
         && wanted
+}
+
+/// The message of the oldest of the newest replies to earlier requests.
+pub(super) fn first_recent_reply(facts: &[&Fact]) -> usize {
+    const RECENT: usize = 6;
+    let is_reply = |it: &&&Fact| it.topic == Topic::Replies && it.voice() == Voice::Model;
+    let mut replies: Vec<usize> = facts.iter().filter(is_reply).map(|it| it.message).collect();
+    replies.dedup();
+    replies.iter().rev().nth(RECENT - 1).copied().unwrap_or(0)
 }

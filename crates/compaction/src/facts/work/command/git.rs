@@ -13,19 +13,23 @@ fn is_own_commit(revision: &str) -> bool {
 pub fn commit_subject(command: &str) -> Option<String> {
     let parsed = ParsedCommand::of(command);
     let commits = |it: &[&str]| it.starts_with(&["git", "commit"]);
-    let prepares = |it: &[&str]| it.starts_with(&["git", "add"]) || program_is_read_only(it);
+    let prepares = |it: &[&str]| {
+        matches!(it, ["git", "add" | "status" | "log" | "diff" | "show", ..] | ["cd" | "echo" | "true", ..])
+    };
     let mut made = parsed.programs().filter(|it| commits(it));
     let words = made.next()?;
     if made.next().is_some() || !parsed.programs().all(|it| commits(&it) || prepares(&it)) {
         return None;
     }
+    if words.iter().any(|it| ["--no-verify", "-n"].contains(it)) {
+        return None;
+    }
     let flag = words.iter().position(|it| ["-m", "-am", "--message"].contains(it))?;
     let message = words.get(flag + 1)?;
     // `-m "$(cat <<'EOF'`
-    let body = if message.starts_with("$(cat <<") {
-        command.split_once("<<")?.1.split_once('\n')?.1
-    } else {
-        message
+    let body = match message.starts_with("$(cat <<") {
+        true => command.split_once("$(cat <<")?.1.split_once('\n')?.1,
+        false => message,
     };
     let subject = body.lines().map(str::trim).find(|it| !it.is_empty())?;
     (!subject.contains(['`', '$'])).then(|| subject.to_owned())

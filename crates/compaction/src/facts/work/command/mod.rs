@@ -169,7 +169,16 @@ impl ParsedCommand {
         // A here-document usually writes something.
         !self.programs.is_empty()
             && !self.has_here_document
+            && !self.writes_files()
             && self.programs().all(|words| program_is_read_only(&words))
+    }
+
+    /// Whether what it prints is written to a file of the work.
+    fn writes_files(&self) -> bool {
+        let elsewhere = |it: &String| {
+            ["/dev/", "/tmp/", "&", "$", "NUL"].iter().any(|of| it.trim_matches('"').starts_with(of))
+        };
+        self.programs.iter().flat_map(|it| &it.writes).any(|it| !elsewhere(it))
     }
 
     /// The operations that may change something, without those that write here-documents. Empty if a
@@ -534,6 +543,21 @@ mod tests {
             ("curl -s -X GET http://a", true),
             ("curl -s -o /dev/null -w '%{http_code}' http://a", false),
             ("curl -s -X POST http://a", false),
+            ("curl -sSXPOST http://a && curl -fsSL -H 'X-Id: 1' http://b", false),
+            ("curl -fsSL -H 'X-Id: 1' --request=GET http://b", true),
+            ("curl -F file=@a http://a", false),
+            ("curl -LO http://a/b.zip", false),
+            ("sed 's/a/b/' x > src/y.ts", false),
+            ("grep a x > /tmp/found.txt 2>/dev/null", true),
+            ("aws lambda update-function-code --function-name get-user", false),
+            ("aws ec2 describe-instances --filters a", true),
+            ("gcloud functions deploy get-user", false),
+            ("npx changeset version; lerna version --yes", false),
+            ("go env -w GOPRIVATE=a", false),
+            ("$out = npm test 2>&1 | Select-Object -Last 20; Write-Output $out", false),
+            ("$p='docs/a.md'; $lines = Get-Content $p; $lines[2..4]", true),
+            ("Get-ChildItem *.log | % { rm $_ }", false),
+            ("Get-Process a | ForEach-Object { $_.Kill() }", false),
             ("LOG=a.log; for i in 1 2; do [ -f \"$LOG\" ] && break; done; tail -5 \"$LOG\"", true),
             (
                 "pwsh -NoLogo -NoProfile -Command 'Get-ChildItem -Recurse | ForEach-Object { $_.FullName }'",
@@ -550,6 +574,10 @@ mod tests {
             ("New-Item -ItemType Directory -Force -Path a | Out-Null", true),
             ("New-Item -Path a.txt -Value b", false),
             ("git fetch --all --prune", true),
+            ("git fetch origin pull/12/head:pr-12", false),
+            ("mkdir -p a && ls b > a/list.txt", false),
+            ("chmod +x a.sh", true),
+            ("chmod -R 700 /srv/data", false),
             ("mkdir -p b && cp a b", false),
             ("ls", false),
         ] {

@@ -9,23 +9,24 @@ const READ_ONLY_PROGRAMS: &[&str] = &[
     "stat", "du", "df", "echo", "printf", "cd", "true", "sort", "uniq", "cut", "awk", "jq", "tr", "test", "[",
     "[[", "type", "date", "ps", "sleep", "export", "set", "less", "more", "bat", "fd", "diff", "basename",
     "dirname", "realpath", "break", "cksum", "cmp", "column", "comm", "continue", "dig", "getent", "hexdump",
-    "hostname", "ldd", "locate", "lsblk", "lscpu", "lsof", "md5sum", "mdfind", "mdls", "netstat", "nm",
+    "ldd", "locate", "lsblk", "lscpu", "lsof", "md5sum", "mdfind", "mdls", "netstat", "nm",
     "nproc", "nslookup", "nvidia-smi", "od", "pgrep", "ping", "printenv", "read", "rev", "seq", "sha1sum",
-    "sha256sum", "ss", "strings", "tac", "uname", "uptime", "whereis", "whoami", "xxd",
+    "sha256sum", "ss", "strings", "tac", "uname", "uptime", "whereis", "whoami",
     // SWE-agent's own commands; its edits are read as file actions.
     "find_file", "search_dir", "search_file", "open", "goto", "scroll_up", "scroll_down", "set_cursors",
     "create", "edit", "insert",
     // PowerShell.
-    "dir", "%", "Where-Object", "ForEach-Object", "Out-Null", "Out-String", "Sort-Object", "Write-Host",
+    "dir", "Out-Null", "Out-String", "Sort-Object", "Write-Host",
     "Write-Output",
 ];
 
 /// Verbs of PowerShell's commands that change nothing: `Get-Content`.
-const READ_ONLY_VERBS: [&str; 14] = [
+const READ_ONLY_VERBS: [&str; 16] = [
     "Compare",
     "ConvertFrom",
     "ConvertTo",
     "Find",
+    "ForEach",
     "Format",
     "Get",
     "Group",
@@ -36,15 +37,16 @@ const READ_ONLY_VERBS: [&str; 14] = [
     "Show",
     "Split",
     "Test",
+    "Where",
 ];
 
 /// Flags with which git only lists branches and remotes.
 const GIT_LIST_FLAGS: [&str; 6] = ["-a", "-r", "-v", "-vv", "-l", "-av"];
 
 /// Read-only subcommands of any program.
-const READ_ONLY_SUBCOMMANDS: [&str; 15] = [
+const READ_ONLY_SUBCOMMANDS: [&str; 14] = [
     "describe", "help", "info", "inspect", "list", "logs", "ls", "outdated", "search", "show", "status",
-    "statuses", "version", "view", "where",
+    "statuses", "view", "where",
 ];
 
 #[rustfmt::skip]
@@ -60,9 +62,9 @@ const READ_ONLY_BY_PROGRAM: &[(&str, &[&str])] = &[
     ("bd", &["ready", "stats", "blocked"]),
     ("brew", &["deps", "leaves"]),
     ("cargo", &["metadata", "tree"]),
-    ("docker", &["images", "port", "ps", "stats", "top"]),
+    ("docker", &["images", "port", "ps", "stats", "top", "version"]),
     ("gh", &["auth"]),
-    ("go", &["doc", "env"]),
+    ("go", &["doc", "version"]),
     ("node", &["-v"]),
     ("npm", &["explain", "ping", "root", "-v"]),
     ("pip", &["check", "freeze"]),
@@ -75,8 +77,14 @@ const KUBECTL_CHANGES: [&str; 16] = [
     "replace", "rollout", "run", "scale", "set",
 ];
 
-/// Programs of cloud providers, with whose words a read-only verb may stand anywhere: `compute networks list`.
+/// Programs of cloud providers, whose verb may stand behind any number of nouns: `compute networks list`.
 const CLOUDS: [&str; 6] = ["aws", "az", "doctl", "flyctl", "gcloud", "heroku"];
+const CLOUD_LOOKS: [&str; 4] = ["describe", "get", "list", "show"];
+#[rustfmt::skip]
+const CLOUD_CHANGES: [&str; 22] = [
+    "add", "apply", "attach", "cancel", "copy", "create", "delete", "deploy", "disable", "enable", "invoke",
+    "put", "remove", "reset", "restart", "run", "send", "set", "start", "stop", "terminate", "update",
+];
 
 pub(in crate::facts::work) fn program_is_read_only(words: &[&str]) -> bool {
     let [head, rest @ ..] = words else { return true };
@@ -134,17 +142,7 @@ pub(in crate::facts::work) fn program_is_read_only(words: &[&str]) -> bool {
             let verb = rest.iter().find(|it| looks.contains(it) || KUBECTL_CHANGES.contains(it));
             verb.is_some_and(|it| looks.contains(it))
         }
-        // With `-o` it saves a page, or checks a server without its page.
-        ("curl", rest) => {
-            let gets = |flag: &str, verb: Option<&&str>| {
-                ["-X", "--request"].contains(&flag) && verb.is_some_and(|it| ["GET", "HEAD"].contains(it))
-            };
-            !rest.iter().enumerate().any(|(at, it)| {
-                ["-X", "--request", "-o", "-O", "-T", "--json"].contains(it) && !gets(it, rest.get(at + 1))
-                    || it.starts_with("-d")
-                    || it.starts_with("--data")
-            })
-        }
+        ("curl", rest) => !curl_writes(rest),
         ("gh", ["api", rest @ ..]) => !rest
             .iter()
             .any(|it| ["-X", "--method", "-f", "-F", "--field", "--raw-field", "--input"].contains(it)),
@@ -155,23 +153,34 @@ pub(in crate::facts::work) fn program_is_read_only(words: &[&str]) -> bool {
             name == "nvm.sh" || name.starts_with('.') && (name.ends_with("rc") || name.ends_with("profile"))
         }
         ("gh", [_, verb, ..]) if ["view", "list", "diff", "checks"].contains(verb) => true,
-        // Variables of PowerShell: `$text = Get-Content a.md`, `$text[2..4]`.
-        (name, rest) if name.starts_with('$') => {
-            let calls = [".Save(", ".Start(", ".Stop(", ".Kill(", ".Delete(", "::"];
-            rest.first() == Some(&"=")
-                || name.contains(['=', '['])
-                    && !words.iter().any(|it| calls.iter().any(|call| it.contains(call)))
+        // Variables of PowerShell: `$text = Get-Content a.md`, `$path='a.md'`, `$text[2..4]`.
+        (name, rest) if name.starts_with('$') => match (name.split_once('='), rest) {
+            (Some((_, value)), []) => !calls_method(value),
+            (Some((_, value)), rest) => program_is_read_only(&[&[value], rest].concat()),
+            (None, ["=", value]) => !calls_method(value),
+            (None, ["=", value @ ..]) => program_is_read_only(value),
+            (None, rest) => {
+                name.contains('[') && !calls_method(name) && !rest.iter().any(|it| calls_method(it))
+            }
+        },
+        ("ForEach-Object" | "Where-Object" | "%", rest) => {
+            match rest.iter().position(|it| it.starts_with('{')) {
+                Some(at) => block_is_read_only(&rest[at..]),
+                None => true,
+            }
         }
         (name, _) if cmdlet(name).is_some() => true,
         (name, rest) if CLOUDS.contains(&name) => {
-            let asks = ["describe-", "get-", "list-"];
-            let mut bare = rest.iter().filter(|it| !it.starts_with('-'));
-            bare.any(|it| {
-                ["describe", "list", "show"].contains(it) || asks.iter().any(|verb| it.starts_with(verb))
-            })
+            let verb = |it: &str| it.split('-').next().unwrap_or_default().to_owned();
+            let verbs = rest.iter().take_while(|it| !it.starts_with('-')).map(|it| verb(it));
+            let known = |it: &String| CLOUD_LOOKS.contains(&&**it) || CLOUD_CHANGES.contains(&&**it);
+            verbs.into_iter().find(known).is_some_and(|it| CLOUD_LOOKS.contains(&&*it))
         }
-        // A script of the project may have any name, and `npm version patch` raises it.
-        (_, ["run" | "exec" | "x", ..]) | (_, ["version", _, ..]) => false,
+        ("go", ["env", rest @ ..]) => !rest.iter().any(|it| ["-w", "-u"].contains(it)),
+        ("hostname", rest) => rest.iter().all(|it| it.starts_with('-')),
+        ("xxd", rest) => !rest.contains(&"-r"),
+        // A script of the project may have any name.
+        (_, ["run" | "exec" | "x", ..]) => false,
         // `bd worktree info`, `kubectl config view`.
         (_, [verb, rest @ ..]) => {
             head != "git"
@@ -185,6 +194,45 @@ pub(in crate::facts::work) fn program_is_read_only(words: &[&str]) -> bool {
         }
         (_, []) => false,
     }
+}
+
+/// Whether curl sends data, or saves what it gets; with `-o /dev/null` it checks a server.
+fn curl_writes(words: &[&str]) -> bool {
+    let gets = |verb: &str| verb.is_empty() || ["GET", "HEAD"].contains(&verb);
+    let next = |at: usize| words.get(at + 1).copied().unwrap_or_default();
+    words.iter().enumerate().any(|(at, it)| match it.strip_prefix("--") {
+        Some(name) => {
+            let (name, value) = name.split_once('=').unwrap_or((name, next(at)));
+            name == "request" && !gets(value)
+                || ["data", "form"].iter().any(|sends| name.starts_with(sends))
+                || ["json", "output", "remote-name", "upload-file"].contains(&name)
+        }
+        // Several flags may share a word, the last of them with its value: `-sX POST`, `-XPOST`.
+        None => it.strip_prefix('-').is_some_and(|flags| {
+            let valued = flags.find(['X', 'H', 'A', 'b', 'e', 'm', 'u', 'w', 'x']).unwrap_or(flags.len());
+            let verb = flags[valued..].strip_prefix('X');
+            flags[..valued].contains(['d', 'F', 'T', 'o', 'O'])
+                || verb.is_some_and(|it| !gets(if it.is_empty() { next(at) } else { it }))
+        }),
+    })
+}
+
+/// Whether a script block of PowerShell, `{ $_.FullName }`, changes nothing.
+fn block_is_read_only(words: &[&str]) -> bool {
+    let plain = |it: &&'_ str| -> bool { !it.trim_matches(['{', '}']).is_empty() };
+    let inner: Vec<&str> =
+        words.iter().filter(|it| plain(it)).map(|it| it.trim_matches(['{', '}'])).collect();
+    match inner.first() {
+        Some(first) if first.starts_with(['$', '"', '\'', '(']) => !inner.iter().any(|it| calls_method(it)),
+        _ => program_is_read_only(&inner),
+    }
+}
+
+/// Whether an expression of PowerShell calls a method that may change something: `$doc.Save()`.
+fn calls_method(word: &str) -> bool {
+    const CALLS: [&str; 9] =
+        [".Close(", ".Delete(", ".Invoke(", ".Kill(", ".MoveTo(", ".Save(", ".Start(", ".Stop(", "::"];
+    CALLS.iter().any(|it| word.contains(it))
 }
 
 /// What follows a program's flags, of which those in `valued` take a value.
@@ -212,15 +260,20 @@ fn cmdlet_is_read_only(cmdlet: &str) -> bool {
     READ_ONLY_PROGRAMS.contains(&cmdlet) || READ_ONLY_VERBS.contains(&verb)
 }
 
-/// Whether a command only prepares others: it creates directories, sets permissions, fetches.
+/// Whether a command only prepares others: it creates directories, makes scripts executable, fetches.
 pub fn only_prepares(command: &str) -> bool {
-    const PREPARES: [&str; 5] = ["mkdir", "touch", "chmod", "New-Item", "git fetch"];
+    const PREPARES: [&str; 4] = ["mkdir", "chmod", "New-Item", "git fetch"];
     let prepares = |words: &[&str]| match words {
-        ["mkdir" | "touch" | "chmod", ..] | ["git", "fetch", ..] => true,
+        ["mkdir", ..] => true,
+        ["chmod", mode, ..] => mode.ends_with("+x"),
+        // `main:main` and `pull/7/head` make branches.
+        ["git", "fetch", rest @ ..] => !rest.iter().any(|it| it.contains(':') || it.starts_with("pull/")),
         ["New-Item", rest @ ..] => rest.contains(&"Directory"),
         words => program_is_read_only(words),
     };
-    PREPARES.iter().any(|it| command.contains(it))
-        && !command.contains("<<")
-        && ParsedCommand::of(command).programs().all(|it| prepares(&it))
+    if !PREPARES.iter().any(|it| command.contains(it)) || command.contains("<<") {
+        return false;
+    }
+    let parsed = ParsedCommand::of(command);
+    !parsed.writes_files() && parsed.programs().all(|it| prepares(&it))
 }

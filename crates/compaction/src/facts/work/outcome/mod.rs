@@ -33,7 +33,8 @@ pub struct Outcome {
 impl Outcome {
     /// Whether it was stopped before it ended.
     pub(super) fn is_stopped(&self) -> bool {
-        [Some(STOPPED), Some(KILLED), Some(TIMEOUT)].contains(&self.result.as_deref())
+        let stopped = |it: &str| it == STOPPED || it == KILLED || it.starts_with(TIMEOUT);
+        self.ok.is_none() && self.result.as_deref().is_some_and(stopped)
     }
 
     /// Whether it exited with 0, but has a result that speaks of failure.
@@ -107,9 +108,11 @@ static STOPPED_BY_CODEX: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 /// The output of such a command, without the exit code, which is Codex's own.
 fn stopped_by_codex(output: &Output) -> Option<Output> {
     let text = output.text.as_str();
-    let stated =
-        output.exit == Some(124) || clip(text, 20).0.contains("124") || text.contains(r#""exit_code":124"#);
-    let printed = &text[STOPPED_BY_CODEX.find(text).filter(|_| stated)?.end()..];
+    let printed = &text[STOPPED_BY_CODEX.find(text)?.end()..];
+    if output.exit != Some(124) && !text.starts_with("Exit code: 124") && !text.contains(r#""exit_code":124"#)
+    {
+        return None;
+    }
     let printed = printed.rsplit_once(r#"","metadata":{"exit_code":124"#).map_or(printed, |it| it.0);
     let (text, ends) = (printed.into(), [].into());
     Some(Output { text, ends, failed: false, exit: None, ..output.clone() })
@@ -121,9 +124,7 @@ fn stopped_by_codex(output: &Output) -> Option<Output> {
 pub(in crate::facts) fn read(output: &Output, command: &str, unmarked_means_success: bool) -> Outcome {
     if let Some(printed) = stopped_by_codex(output) {
         let outcome = read(&printed, command, unmarked_means_success);
-        let ok = outcome.ok.filter(|it| !*it || outcome.result.is_some());
-        let result = outcome.result.or(Some(TIMEOUT.into()));
-        return Outcome { ok, result, ..outcome };
+        return stopped_by_timeout(outcome, ends(printed.text.as_str()).1);
     }
     let parsed = ParsedCommand::of(command);
     let (head, tail) = ends(output.text.as_str());
@@ -197,20 +198,31 @@ pub(in crate::facts) fn read(output: &Output, command: &str, unmarked_means_succ
     };
     let result = evidence.result(output.text.as_str().len());
     let ok = evidence.succeeded(result.is_some()).filter(|it| !(*it && unanswered));
-    // Of a server, that is how it should end.
     let timed_out = TIMED_OUT.is_match(tail);
-    let (ok, result) = match timed_out {
-        true => (ok.filter(|it| !*it || result.is_some()), result.or(Some(TIMEOUT.into()))),
-        false => (ok, result),
-    };
     let result = result.filter(|it| ok.is_none() || it != UNANSWERED);
     let failed = ok == Some(false);
-    Outcome {
+    let outcome = Outcome {
         ok,
         // If it failed, 0 is the exit code of another program.
         exit: evidence.exit.filter(|it| *it != 0 || !failed && !timed_out),
         error: failed.then(|| evidence.cause()).flatten(),
         result,
+        running: None,
+    };
+    if timed_out { stopped_by_timeout(outcome, tail) } else { outcome }
+}
+
+/// The outcome of a command that a timeout stopped: of a server, that is how it should end, and of others it is unknown,
+/// unless an error was printed before.
+fn stopped_by_timeout(outcome: Outcome, tail: &str) -> Outcome {
+    let error = error_line(tail).filter(|it| it.1 <= ErrorLine::Message).map(|it| it.0);
+    let result = outcome.result.map_or(TIMEOUT.to_owned(), |it| format!("{TIMEOUT}, {it}"));
+    let failed = outcome.ok == Some(false) || error.is_some();
+    Outcome {
+        ok: failed.then_some(false),
+        exit: None,
+        error: outcome.error.or(error),
+        result: Some(result),
         running: None,
     }
 }
