@@ -409,7 +409,7 @@ pub(super) const LOOKING: &[&str] = &[
     "search_dir", "edit", "create", "submit", "for", "while", "if", "done", "fi", "exit", "xxd", "strings",
     "basename", "dirname", "realpath", "column", "tmux", "ag", "bat", "set", "mkdir", "touch", "chmod",
     "break", "cmp", "comm", "continue", "dig", "dir", "hexdump", "lsof", "md5sum", "mdfind", "mdls",
-    "netstat", "nproc", "nvidia-smi", "pgrep", "ping", "read", "seq", "sha256sum", "ss", "uptime",
+    "netstat", "nslookup", "nproc", "nvidia-smi", "pgrep", "ping", "read", "seq", "sha256sum", "ss", "uptime",
     "Out-Null", "Out-String", "Sort-Object", "Write-Host", "Write-Output",
 ];
 
@@ -430,7 +430,7 @@ pub(super) const LOOKING_PAIRS: &[&str] = &[
     "git cat-file", "git grep", "git ls-tree", "git notes", "git for-each-ref", "git fetch", "git stash",
     "gh pr", "gh issue", "gh api", "gh repo", "gh run", "gh auth", "gh search", "npm ls", "npm view",
     "npm list", "npm info", "cargo tree", "cargo metadata", "go list", "go env", "go doc", "go version",
-    "docker ps", "docker images", "docker stats", "docker top", "git ls-remote", "systemctl is-active", "bd show", "bd list", "bd ready", "python --version",
+    "docker ps", "docker images", "docker stats", "docker top", "git ls-remote", "systemctl is-active", "bd blocked", "bd show", "bd list", "bd ready", "python --version",
     "node --version",
 ];
 

@@ -29,12 +29,13 @@ pub(crate) fn typed(text: &str) -> &str {
 }
 
 /// The line above the files that a prompt names, as Gemini CLI quotes them.
-const QUOTED_FILES: &str = "--- Content from referenced files ---";
+pub(crate) const QUOTED_FILES: &str = "--- Content from referenced files ---";
 
 /// The texts of a message before the files that it names, which Gemini CLI quotes.
 pub(crate) fn before_quoted_files(message: &Message) -> impl Iterator<Item = &str> {
     let quotes = |it: &&str| it.trim() == QUOTED_FILES;
-    message.texts().map(Text::as_str).take_while(move |it| !quotes(it))
+    let texts = message.texts().map(Text::as_str).take_while(move |it| !quotes(it));
+    texts.map(|it| it.split_once(QUOTED_FILES).map_or(it, |it| it.0))
 }
 
 /// The texts around the transcript of another session that a client shows in the user's name (Codex's reviews
@@ -126,9 +127,14 @@ pub(crate) fn own_words(text: &str) -> String {
     let closed: BTreeSet<&str> =
         text.lines().flat_map(|it| it.match_indices("</").map(|(at, _)| tag_name(&it[at + 2..]))).collect();
     let cited = cited_lines(text);
+    // The comments of a pasted script are nobody's orders.
+    let statement = |it: &&str| {
+        ["ALTER ", "CREATE ", "DROP ", "INSERT "].iter().any(|of| it.trim_start().starts_with(of))
+    };
+    let is_sql = text.lines().filter(statement).nth(2).is_some();
     for (number, line) in text.lines().enumerate() {
         let bare = line.trim();
-        if cited.contains(&number) {
+        if cited.contains(&number) || is_sql && bare.starts_with("--") {
             out.push('\n');
             continue;
         }

@@ -7,7 +7,6 @@ use serde_json::Value;
 use super::commands::{Run, command_key, only_looks, whole_command};
 use super::error_line::{says_error, signature, strength};
 use super::git::Listed;
-use super::idents::is_hash;
 use super::outcome::{outcome, still_runs};
 use super::plan::Plan;
 use crate::cues;
@@ -116,14 +115,17 @@ struct Actions {
 /// The hash of the commit that a command made, as git prints it: `[main 1a2b3c4] subject`.
 fn commit_made(command: &str, output: &str) -> Option<String> {
     // What else a chain does, the commit does not tell.
-    const AROUND: [&str; 7] =
-        ["git commit", "git add", "git status", "git log", "git diff", "git show", "cd "];
+    const AROUND: [&str; 6] = ["git add", "git status", "git log", "git diff", "git show", "cd "];
+    let commits = |it: &str| it.starts_with("git ") && it.split(' ').any(|it| it == "commit");
+    let around = |it: &str| it.starts_with("git -C ") || AROUND.iter().any(|of| it.starts_with(of));
     let chain = command.split(" -m ").next().unwrap_or(command);
-    let only = chain.split("&&").all(|it| AROUND.iter().any(|of| it.trim().starts_with(of)));
-    let commits = command.contains("git commit") && only;
-    let line = output.lines().filter(|_| commits).find(|it| it.starts_with('['))?;
-    let hash = line.split(']').next()?.rsplit(' ').next()?;
-    is_hash(hash).then(|| hash.to_owned())
+    let only = chain.split("&&").map(str::trim).all(|it| commits(it) || around(it));
+    if !only || !chain.split("&&").any(|it| commits(it.trim())) {
+        return None;
+    }
+    let hash = |it: &str| Some(it.split_once(']')?.0.rsplit_once(' ')?.1.to_owned());
+    let is_hash = |it: &String| it.len() >= 7 && it.bytes().all(|it| it.is_ascii_hexdigit());
+    output.split('[').skip(1).filter_map(hash).find(is_hash)
 }
 
 /// The last run of a command.

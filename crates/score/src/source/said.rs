@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use crate::cues;
-use crate::own_words::{before_quoted_files, is_bare_template, own_words};
+use crate::own_words::{QUOTED_FILES, before_quoted_files, is_bare_template, own_words};
 use crate::probe::{Class, Fact, Probe};
 use crate::text::{Row, Sentence, Shape, clip, content, is_dense, is_function, normal, rows, sentences};
 use history::{History, Kind, Message, Role};
@@ -168,7 +168,9 @@ pub(crate) fn ends(source: &History, out: &mut Vec<Probe>) {
             return None;
         }
         let text = if weight(&own) == 0 {
-            normal(clip(without_notices(&message.plain()).trim_start(), 300))
+            let plain = message.plain();
+            let typed = plain.split(QUOTED_FILES).next().unwrap_or_default();
+            normal(clip(without_notices(typed).trim_start(), 300))
         } else {
             own
         };

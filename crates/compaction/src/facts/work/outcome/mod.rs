@@ -503,7 +503,11 @@ impl Evidence<'_> {
 
 /// Whether a program's output begins with a fatal error.
 pub(super) fn starts_as_fatal(output: &str) -> bool {
-    ["fatal: ", "error: "].iter().any(|it| output.trim_start().starts_with(it))
+    let output = output.trim();
+    // In `docker exec app bash -c 'ps | head'` the shell of the container has no `ps`.
+    let only_missing =
+        !output.contains('\n') && output.contains("sh: ") && output.ends_with(": command not found");
+    ["fatal: ", "error: "].iter().any(|it| output.starts_with(it)) || only_missing
 }
 
 fn ends(text: &str) -> (&str, &str) {
