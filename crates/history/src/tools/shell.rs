@@ -266,6 +266,17 @@ pub(super) fn actions(command: &str, dir: Option<&str>) -> Vec<Action> {
             [head, ..] if head == "done" => each = None,
             _ => {}
         }
+        let names = |word: &str, name: &str| {
+            word.strip_prefix('$').is_some_and(|it| it.trim_matches(['{', '}']) == name)
+        };
+        // `[ -f "$f" ]`: which of the values exist is unknown.
+        let tests = words.iter().any(|it| ["[", "[[", "test"].contains(&it.as_str()));
+        if let Some((name, values)) = &mut each
+            && tests
+            && words.iter().any(|it| names(it, name))
+        {
+            values.clear();
+        }
         // A file that is written after it was deleted was replaced, not deleted.
         let written = |it: &Action| {
             let path = it.path.as_ref().filter(|_| it.dir == *dir);
@@ -296,9 +307,6 @@ pub(super) fn actions(command: &str, dir: Option<&str>) -> Vec<Action> {
             out.retain(|it| it.meaning != Meaning::Delete || !again(it));
             return;
         }
-        let names = |word: &str, name: &str| {
-            word.strip_prefix('$').is_some_and(|it| it.trim_matches(['{', '}']) == name)
-        };
         match &each {
             Some((name, values)) if words.iter().any(|it| names(it, name)) => {
                 for value in values {
@@ -470,6 +478,10 @@ mod tests {
             (
                 "mv a.rs src app/; mv b.rs c.rs lib; git mv -k d/ e/; mv f/g.rs ./; mv *.rs lib/; mv -t lib a.rs b.rs",
                 "Rename a.rs->app/a.rs, Rename src->app/src, Rename b.rs->lib/b.rs, Rename c.rs->lib/c.rs, Rename d->e/d, Rename f/g.rs->./g.rs",
+            ),
+            (
+                "for f in a.rs b.rs; do [ -f \"$f\" ] && cat $f; done; for f in c.rs; do cat $f; done",
+                "Read c.rs",
             ),
             ("mv web/* .; mv web/* api/* lib", "Rename web/*->./*, Rename web/*->lib/*, Rename api/*->lib/*"),
             ("cp a.rs /tmp/a.bak; mv a.rs.bak a.rs; cp /tmp/a.bak a.rs; cp a.rs b.rs", "Create b.rs"),

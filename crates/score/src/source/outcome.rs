@@ -39,7 +39,8 @@ pub(crate) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Ou
         return None;
     }
     // A hook of Codex refused it.
-    if text.starts_with("Command blocked by PreToolUse hook: ") {
+    let refused = ["Command blocked by PreToolUse hook: ", "exec command rejected: "];
+    if refused.iter().any(|it| text.starts_with(it)) {
         return Some(Outcome { ok: false, exit: None, passed: None, failed: None });
     }
     let start = clip(text, 400);

@@ -193,7 +193,7 @@ static HELP: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?im)^\s*(?:usage|(?:global )?(?:flags|options)|commands):\s*$");
 
 /// Marks what programs printed in a form that a list of the user's could have, where it is more than such a list: lines
-/// of one program of several, options below the headings of a help, and long tables with tabs.
+/// of one program of several, options below the headings of a help, git's hints, and long tables with tabs.
 fn mark_printed(lines: &[&str], kinds: &mut [Region]) {
     const PROGRAM_LINES: usize = 3;
     const ROWS: usize = 8;
@@ -202,10 +202,13 @@ fn mark_printed(lines: &[&str], kinds: &mut [Region]) {
     lines.iter().filter_map(|it| program(it)).for_each(|it| of_program[it] += 1);
     let helps = lines.iter().any(|it| HELP.is_match(it));
     let row = |line: &str| line.matches('\t').count() >= 2;
+    let hint = |line: &str| line.starts_with("hint: ");
+    let of_git = lines.iter().filter(|it| hint(it)).count() > 1;
     let table = lines.iter().filter(|it| row(it)).count() >= ROWS;
     for (line, kind) in lines.iter().zip(kinds) {
         let printed = program(line).is_some_and(|it| of_program[it] >= PROGRAM_LINES)
             || helps && OPTION.is_match(line)
+            || of_git && hint(line)
             || table && row(line);
         if printed {
             *kind = Region::Log;

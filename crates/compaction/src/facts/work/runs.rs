@@ -221,7 +221,8 @@ impl Work<'_> {
         let Run { number, command, parsed, .. } = *run;
         let text = outcome.error.clone().or_else(|| outcome.result.clone());
         self.note_try(number, command, parsed, false);
-        if let Some(error) = self.record_result(number, command, text) {
+        // A failure that says nothing resolves none.
+        if let Some(error) = text.and_then(|it| self.record_result(number, command, Some(it))) {
             self.track_operations(error, parsed);
             self.expect_retry(error, command, parsed);
         }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::paths::path;
+use super::command::is_read_only;
+use super::paths::{file_name, path};
 use super::{Work, file_mentions};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat};
@@ -67,6 +68,7 @@ impl TaskList {
 impl Work<'_> {
     /// Reads the tasks in what a call wrote to a list, and in what it printed of one.
     pub(super) fn read_task_lists(&mut self, at: usize, call: &Call, actions: &[Action], output: &Output) {
+        self.forget_rewritten_lists(actions);
         let written = call.input.as_str();
         let printed = output.text.as_str();
         if ![written, printed]
@@ -105,6 +107,18 @@ impl Work<'_> {
             {
                 task.ticked = true;
                 list.at = at;
+            }
+        }
+    }
+
+    /// A command that changes a list without naming its tasks, `perl -i -pe 's/\[ \]/[X]/' tasks.md`, leaves unknown which
+    /// are ticked.
+    fn forget_rewritten_lists(&mut self, actions: &[Action]) {
+        for command in actions.iter().filter_map(|it| it.command.as_deref()) {
+            let whole = self.task_lists.keys().any(|it| command.contains(&**it));
+            let named = |name: &String| command.contains(if whole { &**name } else { file_name(name) });
+            if self.task_lists.keys().any(named) && !TICKS.is_match(command) && !is_read_only(command) {
+                self.task_lists.retain(|name, _| !named(name));
             }
         }
     }

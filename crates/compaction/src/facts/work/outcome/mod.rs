@@ -51,7 +51,7 @@ static SANDBOX_HEADER: AsciiFirstRegex = AsciiFirstRegex::new(
     r"^failed in sandbox(?: \w+ with execution error: sandbox denied exec error, exit code: -?\d+, stdout: (?:, stderr: )?|: )",
 );
 /// Prefix of the output if a hook refused the command, so that it did not run (Codex).
-const BLOCKED: &str = "Command blocked by PreToolUse hook: ";
+const BLOCKED: [&str; 2] = ["Command blocked by PreToolUse hook: ", "exec command rejected: "];
 /// The result of a command that the user stopped.
 const STOPPED: &str = "stopped by the user";
 pub(super) const KILLED: &str = "killed before it ended";
@@ -150,7 +150,7 @@ pub(in crate::facts) fn read(output: &Output, command: &str, unmarked_means_succ
     if let Some(found) = RUNNING.captures(&head) {
         return Outcome { exit, running: found.get(1).map(|it| it.as_str().into()), ..Outcome::default() };
     }
-    if head.starts_with(BLOCKED) {
+    if BLOCKED.iter().any(|it| head.starts_with(it)) {
         let told = flat(clip(head.lines().next().unwrap_or_default(), 220).0);
         return Outcome { ok: Some(false), error: Some(told), ..Outcome::default() };
     }
