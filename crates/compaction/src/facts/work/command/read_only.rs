@@ -101,6 +101,9 @@ pub(in crate::facts::work) fn program_is_read_only(words: &[&str]) -> bool {
     if !cmdlets.iter().all(|it| cmdlet_is_read_only(it)) {
         return false;
     }
+    if words[0].starts_with('$') {
+        return variable_is_read_only(words[0], rest);
+    }
     if rest.iter().any(|it| ["--help", "--version"].contains(it)) || READ_ONLY_PROGRAMS.contains(&head) {
         return true;
     }
@@ -153,16 +156,6 @@ pub(in crate::facts::work) fn program_is_read_only(words: &[&str]) -> bool {
             name == "nvm.sh" || name.starts_with('.') && (name.ends_with("rc") || name.ends_with("profile"))
         }
         ("gh", [_, verb, ..]) if ["view", "list", "diff", "checks"].contains(verb) => true,
-        // Variables of PowerShell: `$text = Get-Content a.md`, `$path='a.md'`, `$text[2..4]`.
-        (name, rest) if name.starts_with('$') => match (name.split_once('='), rest) {
-            (Some((_, value)), []) => !calls_method(value),
-            (Some((_, value)), rest) => program_is_read_only(&[&[value], rest].concat()),
-            (None, ["=", value]) => !calls_method(value),
-            (None, ["=", value @ ..]) => program_is_read_only(value),
-            (None, rest) => {
-                name.contains('[') && !calls_method(name) && !rest.iter().any(|it| calls_method(it))
-            }
-        },
         ("ForEach-Object" | "Where-Object" | "%", rest) => {
             match rest.iter().position(|it| it.starts_with('{')) {
                 Some(at) => block_is_read_only(&rest[at..]),
@@ -217,6 +210,20 @@ fn curl_writes(words: &[&str]) -> bool {
     })
 }
 
+/// Whether an expression of PowerShell that begins with a variable changes nothing else: `$text = Get-Content a.md`,
+/// `$path='a.md'`, `$text[2..4]`.
+fn variable_is_read_only(first: &str, rest: &[&str]) -> bool {
+    match (first.split_once('='), rest) {
+        (Some((_, value)), []) => !calls_method(value),
+        (None, ["=", value]) => !calls_method(value),
+        (Some((_, value)), rest) => program_is_read_only(&[&[value], rest].concat()),
+        (None, ["=", value @ ..]) => program_is_read_only(value),
+        (None, rest) => {
+            first.contains('[') && !calls_method(first) && !rest.iter().any(|it| calls_method(it))
+        }
+    }
+}
+
 /// Whether a script block of PowerShell, `{ $_.FullName }`, changes nothing.
 fn block_is_read_only(words: &[&str]) -> bool {
     let plain = |it: &&'_ str| -> bool { !it.trim_matches(['{', '}']).is_empty() };
@@ -230,9 +237,10 @@ fn block_is_read_only(words: &[&str]) -> bool {
 
 /// Whether an expression of PowerShell calls a method that may change something: `$doc.Save()`.
 fn calls_method(word: &str) -> bool {
-    const CALLS: [&str; 9] =
-        [".Close(", ".Delete(", ".Invoke(", ".Kill(", ".MoveTo(", ".Save(", ".Start(", ".Stop(", "::"];
-    CALLS.iter().any(|it| word.contains(it))
+    const CALLS: [&str; 8] = ["Close", "Delete", "Invoke", "Kill", "MoveTo", "Save", "Start", "Stop"];
+    let name =
+        |it: &str| it.split(|c: char| !c.is_alphanumeric()).next().is_some_and(|it| CALLS.contains(&it));
+    word.contains("::") || word.split('.').skip(1).any(name)
 }
 
 /// What follows a program's flags, of which those in `valued` take a value.
