@@ -225,13 +225,13 @@ pub(crate) fn only_looks(command: &str) -> bool {
         if head.starts_with('$') && (head.contains('=') || words.get(1) == Some(&"=")) {
             let value = head.split_once('=').map_or("", |it| it.1);
             let rest = words[if head.contains('=') { 1 } else { 2 }..].join(" ");
-            return rest.is_empty() || !value.is_empty() && rest.starts_with(['-', '[']) || {
-                only_looks(format!("{value} {rest}").trim())
-            };
+            let literal = rest.is_empty() || !value.is_empty() && rest.starts_with(['-', '[']);
+            return literal || only_looks(format!("{value} {rest}").trim());
         }
-        let noun_then_verb = bare.iter().take_while(|it| words.contains(it)).map(|it| it.split('-').next());
-        let verb = noun_then_verb
-            .flatten()
+        // The first verb before the flags: of `aws ec2 describe-instances --filters a`, "describe".
+        let nouns = words.iter().take_while(|it| !it.starts_with('-'));
+        let verb = nouns
+            .filter_map(|it| it.split('-').next())
             .find(|it| cues::CLOUD_LOOKING.contains(it) || cues::CLOUD_ACTING.contains(it));
         let of_cloud =
             cues::CLOUDS.contains(&head) && verb.is_some_and(|it| cues::CLOUD_LOOKING.contains(&it));

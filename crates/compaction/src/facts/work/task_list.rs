@@ -20,7 +20,7 @@ static TASK: AsciiFirstRegex = AsciiFirstRegex::new(
 static TICKS: AsciiFirstRegex = AsciiFirstRegex::new(r"\[[xX]\\*\] \**(T\d{3,4})\b");
 
 /// What is said of a list. An earlier summary's line about the same list is no longer true.
-const NOT_TICKED: &str = " seen tasks not ticked at #";
+const NOT_TICKED: &str = " tasks that were seen are not ticked, first ";
 
 /// Maximum number of open tasks whose files are noted.
 const MAX_TASKS: usize = 60;
@@ -135,7 +135,7 @@ impl Work<'_> {
             let Some((number, first)) = list.open().next().filter(|_| !gone) else { continue };
             let (open, all) = (list.open().count(), list.tasks.len());
             let first = clip(&flat(&first.text), 120).0.to_owned();
-            let told = format!("{name}: {open} of {all}{NOT_TICKED}{}, first {number} {first}", list.at);
+            let told = format!("{name}: {open} of {all}{NOT_TICKED}{number} {first}");
             facts.push(Fact::from_tools(ToolTopic::Unticked, list.at, told, Detail::None));
             for (_, task) in list.open().take(MAX_TASKS) {
                 self.note_named_files(list.at, file_mentions::in_prose(&task.text));
