@@ -2,8 +2,8 @@
 //!
 //! This needs no definition of a fact. A thing counts once, when a tool call names it after the cut, it
 //! occurred before the cut, and neither the user nor an output showed it again in between: the agent had it
-//! from its context. Symbols and values in a file that an edit changes do not count: nobody edits a file
-//! without reading it first. An error counts when it occurs or is mentioned again.
+//! from its context. Symbols and values in a file that an edit changes or replaces do not count: nobody edits a
+//! file without reading it first. An error counts when it occurs or is mentioned again.
 
 use std::collections::BTreeMap;
 
@@ -158,7 +158,8 @@ fn contents<'a>(messages: &[Message], cwd: &'a str) -> HashMap<String, Vocabular
 }
 
 fn edited(call: &Call, cwd: &str) -> impl Iterator<Item = String> {
-    let edits = tools::actions(call).into_iter().filter(|it| it.meaning == Meaning::Edit);
+    let written = |it: &Action| matches!(it.meaning, Meaning::Edit | Meaning::Create);
+    let edits = tools::actions(call).into_iter().filter(written);
     edits.filter_map(move |it| file_of(&it, cwd))
 }
 
