@@ -195,6 +195,12 @@ impl Fact {
     pub fn voice(&self) -> Voice {
         self.text.voice()
     }
+
+    /// Whether it is a step that is not done. The line about a task list in a file is none: it counts the tasks,
+    /// whatever was done of one of them.
+    fn is_open_step(&self) -> bool {
+        self.topic.is_open_step() && self.voice() != Voice::Tools
+    }
 }
 
 impl Ledger {

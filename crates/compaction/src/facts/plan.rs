@@ -99,7 +99,7 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) -> Vec<TaskUpdate> 
         // A plan continues that of an earlier summary, unless a call replaced the whole list.
         let listed = StepIndex::of(steps.iter().map(|it| it.text.as_str()));
         facts.retain(|it| {
-            !it.topic.is_open_step()
+            !it.is_open_step()
                 || it.voice() == Voice::Summary
                     && !(whole && it.message < steps[0].message)
                     && !listed.contains_similar(&it.text)

@@ -83,7 +83,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
     }
     drop_of_older(history, facts);
     // The plan of a newer summary replaces that of an older one.
-    let step = |it: &Fact| it.topic.is_open_step();
+    let step = |it: &Fact| it.is_open_step();
     let newest = facts.iter().filter(|it| step(it)).map(|it| it.message).max();
     facts.retain(|it| !step(it) || Some(it.message) == newest);
 }
@@ -373,7 +373,7 @@ impl SummaryReader<'_> {
     /// Drops the sentence that introduces the code block that follows, and a step that says nothing without it: "Run:".
     fn unannounce(&mut self) {
         let empty = |it: &&mut Fact| {
-            it.topic.is_open_step()
+            it.is_open_step()
                 && it.message == self.number
                 && it.text.ends_with(':')
                 && it.text.split_whitespace().nth(1).is_none()

@@ -247,7 +247,7 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
     let kept_up = facts.iter().any(|it| it.topic == Topic::Done && it.voice() == Voice::Model);
     progress::close_steps(history, facts);
     let evidence = Evidence::of(facts);
-    let step = |it: &Fact| it.topic.is_open_step();
+    let step = |it: &Fact| it.is_open_step();
     // "All requested work appears complete" is not an open step.
     let nothing_left =
         |it: &Fact| it.voice() == Voice::Summary && CUES.finished.is_in(&Lowercased::of(&it.text));
@@ -360,7 +360,7 @@ fn is_corrected(messages: &[Message], request: usize, next: usize) -> bool {
 }
 
 fn is_open_in_summary(fact: &Fact) -> bool {
-    fact.voice() == Voice::Summary && fact.topic.is_open_step()
+    fact.voice() == Voice::Summary && fact.is_open_step()
 }
 
 /// The last word of each program that a successful command ran: `fmt` of `npm run fmt`.

@@ -137,7 +137,7 @@ pub(in crate::facts) fn drop_outdated(history: &History, facts: &mut Vec<Fact>) 
         if fact.voice() != Voice::Summary {
             return true;
         }
-        let step = fact.topic.is_open_step();
+        let step = fact.is_open_step();
         if fact.topic == Topic::Done || step && fact.message < worked {
             fact.text.reword(|it| PENDING_NOTE.replace_all(it, "").into_owned());
         }

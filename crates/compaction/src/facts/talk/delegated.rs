@@ -97,8 +97,7 @@ pub(in crate::facts) fn settle_running(history: &History, facts: &mut Vec<Fact>)
         let words = text.split(|it: char| !it.is_alphanumeric()).filter(|it| !it.is_empty());
         words.map(str::to_lowercase).collect()
     };
-    let runs =
-        |it: &Fact| it.topic.is_open_step() && it.voice() == Voice::Summary && RUNNING.is_match(&it.text);
+    let runs = |it: &Fact| it.is_open_step() && it.voice() == Voice::Summary && RUNNING.is_match(&it.text);
     let head = |it: &Fact| words(&it.text[..RUNNING.find(&it.text).map_or(0, |it| it.start())]);
     let steps: Vec<(usize, HashSet<String>)> =
         facts.iter().enumerate().filter(|it| runs(it.1)).map(|(at, it)| (at, head(it))).collect();

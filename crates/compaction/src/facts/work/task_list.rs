@@ -26,6 +26,8 @@ const NOT_TICKED: &str = " tasks that were seen are not ticked, first ";
 const MAX_TASKS: usize = 60;
 
 struct Task {
+    /// The last message that showed it.
+    at: usize,
     ticked: bool,
     text: String,
 }
@@ -47,7 +49,7 @@ impl TaskList {
             if sign == "-" {
                 self.tasks.remove(number);
             } else {
-                let task = Task { ticked: mark != " ", text: told.trim().to_owned() };
+                let task = Task { at, ticked: mark != " ", text: told.trim().to_owned() };
                 self.tasks.insert(number.to_owned(), task);
             }
         }
@@ -115,8 +117,7 @@ impl Work<'_> {
     /// are ticked.
     fn forget_rewritten_lists(&mut self, actions: &[Action]) {
         for command in actions.iter().filter_map(|it| it.command.as_deref()) {
-            let whole = self.task_lists.keys().any(|it| command.contains(&**it));
-            let named = |name: &String| command.contains(if whole { &**name } else { file_name(name) });
+            let named = |name: &String| names(command, name);
             if self.task_lists.keys().any(named) && !TICKS.is_match(command) && !is_read_only(command) {
                 self.task_lists.retain(|name, _| !named(name));
             }
@@ -134,14 +135,28 @@ impl Work<'_> {
                 self.files.get(&name).is_some_and(|it| matches!(it.op, FileOp::Deleted | FileOp::Renamed));
             let Some((number, first)) = list.open().next().filter(|_| !gone) else { continue };
             let (open, all) = (list.open().count(), list.tasks.len());
-            let first = clip(&flat(&first.text), 120).0.to_owned();
-            let told = format!("{name}: {open} of {all}{NOT_TICKED}{number} {first}");
-            facts.push(Fact::from_tools(ToolTopic::Unticked, list.at, told, Detail::None));
+            let text = clip(&flat(&first.text), 120).0.to_owned();
+            let told = format!("{name}: {open} of {all}{NOT_TICKED}{number} {text}");
+            // Later messages may show other tasks only.
+            let at = list.open().map(|it| it.1.at).min().unwrap_or(list.at);
+            facts.push(Fact::from_tools(ToolTopic::Unticked, at, told, Detail::None));
             for (_, task) in list.open().take(MAX_TASKS) {
-                self.note_named_files(list.at, file_mentions::in_prose(&task.text));
+                self.note_named_files(task.at, file_mentions::in_prose(&task.text));
             }
         }
     }
+}
+
+/// Whether a command names a file, also relative to another directory or to one in a variable.
+fn names(command: &str, path: &str) -> bool {
+    let name = file_name(path);
+    command.match_indices(name).any(|(at, _)| {
+        let before = &command[..at];
+        let start =
+            before.rfind(|it: char| it.is_whitespace() || "'\"=>(".contains(it)).map_or(0, |it| it + 1);
+        let dir = before[start..].trim_start_matches(['.', '/']);
+        dir.contains('$') || path.strip_suffix(name).is_some_and(|it| it.ends_with(dir) || dir.ends_with(it))
+    })
 }
 
 /// All strings in a JSON value, one after the other.
