@@ -43,14 +43,14 @@ pub(super) static CHOSEN_OPTIONS: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)^\W*(?:all (?:two|three|four|five|six|[2-9])|(?:(?:do|options?|numbers?|points?) )?[1-9](?:(?: ?, ?(?:then |and )?| ?& ?| and | then )[1-9])+|[1-9](?: ?\+ ?[1-9])+\b.*)(?:\W*$|\W+(?:one by (?:one|1)|please|pls|first|now|in (?:this|that) order)\b)",
 );
 static OFFERED_OPTION: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?mi)^\s*(?:[-*•]\s*)?[*_(]*(?:#+\s*)?(?:option\s+|approach\s+|opci[oó]n\s+|op[cç][aã]o\s+|方案\s*|选项\s*|選項\s*)?([1-9]|[a-h])[*_]*(?:[.):\]—–-][*_]*\s+|：[*_]*\s*)(\S.*)$",
+    r"(?mi)^\s*(?:[-*•|]\s*)?[*_(]*(?:#+\s*)?(?:option\s+|approach\s+|opci[oó]n\s+|op[cç][aã]o\s+|方案\s*|选项\s*|選項\s*)?([1-9]|[a-h])[*_]*(?:[.):\]—–-][*_]*\s+|：[*_]*\s*|\s*\|\s*)(\S.*)$",
 );
 /// What may stand before the number of an option.
 static OPTION_WORD: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?i)option|approach|opci[oó]n|op[cç][aã]o|方案|选项|選項");
 /// The option that the model recommends: `My recommendation: **A** — …`.
 static RECOMMENDED: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?im)^\W*(?:my recommendation(?: is)?|i(?:['’]d| would)? (?:strongly )?(?:recommend|suggest|go with))[:\s*]+(?:option |approach )?(?-i:([1-9A-H]))\**\s*(?:$|[.,:;—–(-])",
+    r"(?im)^\W*(?:my recommendation(?: is)?|recommended|推奨|i(?:['’]d| would)? (?:strongly )?(?:recommend|suggest|go with))[:\s*]+(?:option |approach )?(?-i:([1-9A-H]))\**\s*(?:$|[.,:;—–(-])",
 );
 /// The user tells the model to go on, which chooses none of the alternatives.
 static GO_ON: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)^\W*(?:please )?(?:proceed|continue|go on)\W*$");
@@ -111,8 +111,12 @@ fn recommended(text: &str) -> Option<(&str, String)> {
     let tail = clip_end(text, 4_000);
     let options: Vec<_> = OFFERED_OPTION.find_iter(tail).collect();
     let [first, .., last] = &options[..] else { return None };
-    let wanted = RECOMMENDED.captures(&tail[last.end()..])?.get(1)?.as_str();
-    Some((sentences(&tail[..first.start()]).pop()?, option(tail, wanted)?))
+    let (above, below) = (&tail[..first.start()], &tail[last.end()..]);
+    let wanted = RECOMMENDED.captures(below).or_else(|| RECOMMENDED.captures(above))?.get(1)?.as_str();
+    // The heading of a table, and the recommendation, are no question.
+    let says = |it: &&str| !it.is_empty() && !it.starts_with('|') && !RECOMMENDED.is_match(it);
+    let line = above.lines().map(str::trim).rfind(says)?;
+    Some((sentences(line).pop()?, option(tail, wanted)?))
 }
 
 /// The question with which a message of the model ends, or that [`recommended`] finds.
@@ -148,7 +152,7 @@ pub(super) fn read_decisions(
     let asked = asked.or(advised.as_ref().map(|it| it.0));
     let push =
         |text: Quote, asked: Option<&str>, means: Option<String>, refused: bool, facts: &mut Vec<Fact>| {
-            let asked = asked.map(|it| flat(clip(&in_context(&before, it), 240).0));
+            let asked = asked.map(|it| without_bold(&flat(clip(&in_context(&before, it), 240).0)));
             let detail = Detail::Choice { asked, means, refused, superseded: None };
             facts.push(Fact::from_user(Topic::Decisions, number, text, detail));
         };
@@ -259,7 +263,9 @@ fn option(message: &str, wanted: &str) -> Option<String> {
     // A heading, "Option 2: …", before an item of another list.
     let named = |it: &Captures| OPTION_WORD.is_match(&it[0][..it[0].len() - it[2].len()]);
     let offered = offered.map(|it| (named(&it), it)).max_by_key(|it| it.0)?.1;
-    Some(without_bold(&flat(clip(offered[2].trim_matches(['*', ' ']), 200).0)))
+    // The cells of a table's row.
+    let text = offered[2].trim_matches(['*', ' ', '|']).replace(" | ", "; ");
+    Some(without_bold(&flat(clip(&text, 200).0)))
 }
 
 fn approves(lower: &Lowercased, whole: &str) -> bool {
