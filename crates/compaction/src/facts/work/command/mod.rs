@@ -3,8 +3,9 @@
 mod exit_code;
 mod filters;
 mod git;
-mod operation;
 mod inline_script;
+mod operation;
+mod powershell;
 mod read_only;
 
 use super::paths::{file_name, is_absolute};
@@ -143,6 +144,8 @@ pub(in crate::facts) struct ParsedCommand {
     has_here_document: bool,
     /// All here-documents are written to files or substituted into an argument.
     only_writes_documents: bool,
+    /// Whether it changes nothing, if it is PowerShell.
+    powershell: Option<bool>,
 }
 
 impl ParsedCommand {
@@ -156,6 +159,7 @@ impl ParsedCommand {
             programs,
             has_here_document: documents > 0,
             only_writes_documents: said + written >= documents,
+            powershell: powershell::is_read_only(command),
         }
     }
 
@@ -167,10 +171,12 @@ impl ParsedCommand {
     /// Whether it changes nothing.
     pub(in crate::facts) fn is_read_only(&self) -> bool {
         // A here-document usually writes something.
-        !self.programs.is_empty()
-            && !self.has_here_document
-            && !self.writes_files()
-            && self.programs().all(|words| program_is_read_only(&words))
+        self.powershell.unwrap_or_else(|| {
+            !self.programs.is_empty()
+                && !self.has_here_document
+                && !self.writes_files()
+                && self.programs().all(|words| program_is_read_only(&words))
+        })
     }
 
     /// Whether what it prints is written to a file of the work.

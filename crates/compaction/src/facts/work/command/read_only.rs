@@ -236,7 +236,7 @@ fn block_is_read_only(words: &[&str]) -> bool {
 }
 
 /// Whether an expression of PowerShell calls a method that may change something: `$doc.Save()`.
-fn calls_method(word: &str) -> bool {
+pub(super) fn calls_method(word: &str) -> bool {
     const CALLS: [&str; 8] = ["Close", "Delete", "Invoke", "Kill", "MoveTo", "Save", "Start", "Stop"];
     let name =
         |it: &str| it.split(|c: char| !c.is_alphanumeric()).next().is_some_and(|it| CALLS.contains(&it));
@@ -263,7 +263,7 @@ fn cmdlet(word: &str) -> Option<&str> {
         .then_some(word)
 }
 
-fn cmdlet_is_read_only(cmdlet: &str) -> bool {
+pub(super) fn cmdlet_is_read_only(cmdlet: &str) -> bool {
     let verb = cmdlet.split('-').next().unwrap_or_default();
     READ_ONLY_PROGRAMS.contains(&cmdlet) || READ_ONLY_VERBS.contains(&verb)
 }
