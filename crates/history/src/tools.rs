@@ -13,7 +13,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::Call;
-pub use shell::{Joint, Program};
+pub use shell::{Document, Joint, Program};
 
 /// What a tool is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -307,6 +307,11 @@ pub fn actions_in(call: &Call, shell_dir: Option<&str>) -> Vec<Action> {
 /// The programs that a shell command line runs, without words that only change how they run (`sudo`, `A=b`).
 pub fn programs(command: &str) -> Vec<Program> {
     shell::programs(command)
+}
+
+/// The here-documents that a shell command line writes to files, and its patches. `dir` is where it runs.
+pub fn documents(command: &str, dir: Option<&str>) -> Vec<Document> {
+    shell::documents(command, dir)
 }
 
 /// The table's own name for a tool, and its meaning.

@@ -246,6 +246,33 @@ fn program(words: &[String], joint: Joint, place: &Place) -> Program {
     Program { words, joint, dir: place.at, writes: Vec::new() }
 }
 
+/// A text that a command line contains: a here-document that is written to a file, or a patch.
+#[derive(Debug)]
+pub struct Document {
+    /// `None`: a patch, which names its files.
+    pub path: Option<String>,
+    /// The directory that the path is relative to, if known.
+    pub dir: Option<Arc<str>>,
+    pub text: String,
+}
+
+/// The documents in a command. `dir` is where it runs.
+pub(super) fn documents(command: &str, dir: Option<&str>) -> Vec<Document> {
+    let mut out = Vec::new();
+    let mut place = Place { at: dir.map(Arc::from), ..Place::default() };
+    walk(command, &mut place, Nesting::default(), &mut |simple, program, nesting| {
+        let patch = effects::patch_of(&program.words, simple.here.as_deref());
+        let file =
+            program.writes.into_iter().next().filter(|_| program.words.first().is_some_and(|it| it == "cat"));
+        let text = patch.or(simple.here.as_deref().filter(|_| file.is_some()));
+        if let Some(text) = text.filter(|_| !nesting.elsewhere) {
+            let path = file.filter(|_| patch.is_none());
+            out.push(Document { path, dir: program.dir.clone(), text: text.to_owned() });
+        }
+    });
+    out
+}
+
 /// The file actions of a command, in order. `dir` is where it runs; `cd` changes it.
 pub(super) fn actions(command: &str, dir: Option<&str>) -> Vec<Action> {
     let mut out: Vec<Action> = Vec::new();

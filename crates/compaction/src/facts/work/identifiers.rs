@@ -71,7 +71,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
     // Commands that commit or create tickets, by call id.
     let mut commands: HashMap<&str, String> = HashMap::new();
     // Calls that write code, by call id.
-    let mut written: HashMap<&str, (usize, &Call, Option<String>)> = HashMap::new();
+    let mut written: HashMap<&str, (usize, &Call, Vec<Action>)> = HashMap::new();
     // Calls whose output shows code, by call id.
     let mut looks: HashMap<&str, Vec<Action>> = HashMap::new();
     for (number, message) in history.messages().iter().enumerate() {
@@ -102,7 +102,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
                         }
                     }
                     if actions.iter().any(|it| matches!(it.meaning, Meaning::Edit | Meaning::Create)) {
-                        written.insert(&call.id, (number, call, single_file(&actions, base)));
+                        written.insert(&call.id, (number, call, actions.clone()));
                     }
                     symbols.note_used(call.input.as_str());
                     if actions.iter().any(|it| it.meaning == Meaning::Fetch) {
@@ -114,8 +114,8 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
                 }
                 Part::Output(output) => {
                     let written = written.remove(&*output.id).filter(|_| !output.failed);
-                    if let Some((number, call, file)) = written {
-                        symbols.add_written(number, call, file.as_deref(), base);
+                    if let Some((number, call, actions)) = written {
+                        symbols.add_written(number, call, &actions, base);
                     }
                     commits.keep_named(clip(output.text.as_str(), 20_000).0);
                     if let Some(actions) = looks.remove(&*output.id) {
@@ -134,8 +134,8 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
     }
     let mut unanswered: Vec<_> = written.into_values().collect();
     unanswered.sort_by_key(|it| it.0);
-    for (number, call, file) in unanswered {
-        symbols.add_written(number, call, file.as_deref(), base);
+    for (number, call, actions) in unanswered {
+        symbols.add_written(number, call, &actions, base);
     }
     let mut facts = names.facts;
     let ids: Vec<String> = facts

@@ -6,9 +6,9 @@ use super::paths;
 use super::runs::output_directory;
 use crate::facts::text::{clip, offset};
 use crate::facts::voice::ToolTopic;
-use crate::facts::{Detail, Fact};
+use crate::facts::{Detail, Fact, input_of};
 use history::Call;
-use history::tools::Action;
+use history::tools::{self, Action, Document};
 
 /// Maximum names from one message: more are a listing.
 pub(in crate::facts) const MAX_PER_MESSAGE: usize = 40;
@@ -83,36 +83,25 @@ impl Symbols {
         }
     }
 
-    /// Adds the definitions that an edit writes.
+    /// Adds the definitions that a call writes.
     pub(in crate::facts) fn add_written(
         &mut self,
         number: usize,
         call: &Call,
-        file: Option<&str>,
+        actions: &[Action],
         base: Option<&str>,
     ) {
         const TEXTS: [&str; 7] =
             ["new_string", "newString", "newText", "content", "file_text", "new_str", "replace"];
-        let input: serde_json::Value = if call.freeform {
-            serde_json::Value::Null
-        } else {
-            serde_json::from_str(call.input.as_str()).unwrap_or_default()
-        };
+        let file = single_file(actions, base);
+        let input = input_of(call);
         let text = |keys: &[&'static str]| text_of(&input, keys);
         let patch = if call.freeform { Some(call.input.as_str()) } else { text(&["patchText"]) };
-        // Whether a line is added rather than removed, its text and its file; a patch may have several files.
-        let mut lines: Vec<(bool, &str, Option<String>)> = Vec::new();
+        let of = || file.clone();
+        let mut lines: Vec<Line> = Vec::new();
         if let Some(patch) = patch {
-            let mut of = file.map(str::to_owned);
-            for line in patch.lines() {
-                if let Some(path) = file_of_patch(line) {
-                    of = Some(paths::path(path, None, base));
-                } else if line.starts_with(['+', '-']) {
-                    lines.push((line.starts_with('+'), &line[1..], of.clone()));
-                }
-            }
+            lines.extend(lines_of_patch(patch, of(), base));
         } else {
-            let of = || file.map(str::to_owned);
             // One edit, or a list of them (pi, Claude Code's MultiEdit).
             let listed = input.get("edits").and_then(serde_json::Value::as_array).into_iter().flatten();
             for edit in std::iter::once(&input).chain(listed) {
@@ -121,6 +110,23 @@ impl Symbols {
                 lines.extend(text_of(edit, &TEXTS).unwrap_or_default().lines().map(|it| (true, it, of())));
             }
         }
+        let commands = actions.iter().filter_map(|it| Some((it.command.as_deref()?, it.dir.as_deref())));
+        let documents: Vec<Document> = commands.flat_map(|(it, dir)| tools::documents(it, dir)).collect();
+        for Document { path, dir, text } in &documents {
+            match path {
+                Some(path) => {
+                    let file = paths::path(path, dir.as_deref(), base);
+                    lines.extend(text.lines().map(|it| (true, it, Some(file.clone()))));
+                }
+                None => lines.extend(lines_of_patch(text, None, base)),
+            }
+        }
+        let whole = text(&["content", "file_text"]).is_some();
+        self.add_lines(number, &lines, file.as_deref(), whole);
+    }
+
+    /// `file`: the only file concerned; `whole`: whether the lines are all that it has now.
+    fn add_lines(&mut self, number: usize, lines: &[Line], file: Option<&str>, whole: bool) {
         self.edited.extend(lines.iter().filter_map(|it| it.2.clone()));
         let names = |comes: bool| {
             let of = lines.iter().filter(move |it| it.0 == comes).flat_map(|it| words(it.1));
@@ -129,7 +135,6 @@ impl Symbols {
         let (old_names, new_names) = (names(false), names(true));
         self.taken_out.extend(old_names);
         self.taken_out.retain(|it| !new_names.contains(it));
-        let whole = text(&["content", "file_text"]).is_some();
         match file.map(|it| (it, self.rewritten.get_mut(it))) {
             Some((_, Some(known))) if !whole => known.1.extend(new_names),
             Some((file, _)) if whole => {
@@ -200,8 +205,8 @@ impl Symbols {
     /// The facts: all definitions that the agent wrote or names, and the last few others of each file.
     pub(in crate::facts) fn into_facts(mut self) -> Vec<Fact> {
         /// Maximum definitions that the agent does not name, per file that it edited or only read.
-        const NEWEST: usize = 12;
-        const NEWEST_READ: usize = 5;
+        const NEWEST: usize = 30;
+        const NEWEST_READ: usize = 15;
         let (named, rest): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.shown).into_iter().partition(|it| self.used.contains(&it.name));
         let mut of_file: HashMap<String, usize> = HashMap::new();
@@ -238,6 +243,22 @@ impl Symbols {
         self.facts.retain(|it| !gone(it));
         self.facts
     }
+}
+
+/// Whether a line is added rather than removed, its text, and its file.
+type Line<'a> = (bool, &'a str, Option<String>);
+
+/// The changed lines of a patch, which may have several files; `file`: of those before the first file's name.
+fn lines_of_patch<'a>(patch: &'a str, mut file: Option<String>, base: Option<&str>) -> Vec<Line<'a>> {
+    let mut out = Vec::new();
+    for line in patch.lines() {
+        if let Some(path) = file_of_patch(line) {
+            file = Some(paths::path(path, None, base));
+        } else if line.starts_with(['+', '-']) {
+            out.push((line.starts_with('+'), &line[1..], file.clone()));
+        }
+    }
+    out
 }
 
 /// The file that the actions of a call concern, if only one.
@@ -396,12 +417,12 @@ mod tests {
     #[test]
     fn of_a_file_that_was_only_read_few_are_told_and_none_of_a_document() {
         let mut symbols = Symbols::default();
-        let many: String = (10..30).map(|it| format!("def of_number_{it}():\n")).collect();
+        let many: String = (10..60).map(|it| format!("def of_number_{it}():\n")).collect();
         symbols.add_read(1, &many, Some("src/a.py"));
         symbols.add_read(2, "def test_of_number():\nclass TestOfNumber:", Some("src/b.py"));
         symbols.add_read(3, "def shown_in_it():", Some("docs/a.md"));
         let told: Vec<_> = symbols.into_facts().iter().map(|it| it.text.to_string()).collect();
-        assert_eq!(told, (25..30).rev().map(|it| format!("of_number_{it}")).collect::<Vec<_>>());
+        assert_eq!(told, (45..60).rev().map(|it| format!("of_number_{it}")).collect::<Vec<_>>());
     }
 
     #[test]
@@ -416,12 +437,32 @@ mod tests {
         let mut symbols = Symbols::default();
         symbols.add_read(1, "class OldGauge {\nclass KeptGauge {", Some("src/a.ts"));
         symbols.add_quoted(2, "The import of `useGauge` is not needed, `useDial` is.");
-        let edit = r#"{"edits":[{"oldText":"import { useGauge, useDial }","newText":"import { useDial }"}]}"#;
-        symbols.add_written(3, &call("Edit", edit), Some("src/b.ts"), None);
-        let whole = r#"{"content":"class KeptGauge {\nclass NewGauge {"}"#;
-        symbols.add_written(4, &call("Write", whole), Some("src/a.ts"), None);
+        let edit = r#"{"path":"src/b.ts","edits":[{"oldText":"import { useGauge, useDial }","newText":"import { useDial }"}]}"#;
+        let edit = call("edit", edit);
+        symbols.add_written(3, &edit, &tools::actions(&edit), None);
+        let whole = r#"{"file_path":"src/a.ts","content":"class KeptGauge {\nclass NewGauge {"}"#;
+        let whole = call("Write", whole);
+        symbols.add_written(4, &whole, &tools::actions(&whole), None);
         let told: Vec<_> = symbols.into_facts().iter().map(|it| it.text.to_string()).collect();
         assert_eq!(told, ["useDial", "KeptGauge", "NewGauge"]);
+    }
+
+    #[test]
+    fn a_here_document_and_a_patch_in_a_command_define_names() {
+        let command = "cd src && cat > a.py <<'E'\nclass FirstGauge:\nE\napply_patch <<'E'\n*** Update File: b.py\n-def old_gauge():\n+def new_gauge():\nE";
+        let call = Call {
+            id: "c".into(),
+            name: "Bash".into(),
+            input: history::Text::new(serde_json::json!({ "command": command }).to_string()),
+            freeform: false,
+            signature: None,
+        };
+        let mut symbols = Symbols::default();
+        symbols.add_written(1, &call, &tools::actions(&call), None);
+        let facts = symbols.into_facts();
+        let told: Vec<_> = facts.iter().map(|it| (it.text.as_str(), it.detail.clone())).collect();
+        let of = |file: &str| Detail::Symbol { file: Some(file.to_owned()), used: true };
+        assert_eq!(told, [("FirstGauge", of("src/a.py")), ("new_gauge", of("b.py"))]);
     }
 
     #[test]
@@ -435,11 +476,11 @@ mod tests {
         };
         let mut symbols = Symbols::default();
         let added = "*** Update File: src/a.rs\n+fn first_of_all() {}\n*** Update File: src/b.rs\n+fn second_one() {}\n*** Update File: a.md\n+fn shown_there() {}";
-        symbols.add_written(1, &patch(added), None, None);
+        symbols.add_written(1, &patch(added), &[], None);
         symbols.add_written(
             2,
             &patch("*** Update File: src/b.rs\n-fn second_one() {}\n+fn third_one() {}"),
-            None,
+            &[],
             None,
         );
         let told: Vec<_> =

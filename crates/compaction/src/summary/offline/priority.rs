@@ -281,7 +281,7 @@ const REST: &[Tier] = &[
     tier(LineKind::Symbol, 80, 100),
     tier(LineKind::Asked, 200, 100),
     tier(LineKind::Found, 200, 100),
-    tier(LineKind::Defined, 80, 15),
+    tier(LineKind::Defined, 80, 40),
     tier(LineKind::OldReply, 200, 5),
     tier(LineKind::Listed, 200, 8),
 ];

@@ -17,6 +17,14 @@ fn file(word: &str) -> bool {
         && !word.ends_with('/')
 }
 
+/// The patch that `apply_patch` gets, as an argument or in a here-document.
+pub(super) fn patch_of<'a>(words: &'a [String], here: Option<&'a str>) -> Option<&'a str> {
+    let (head, rest) = words.split_first()?;
+    let name = head.rsplit('/').next().unwrap_or(head);
+    let argument = || rest.iter().find(|it| it.contains("*** ")).map(String::as_str);
+    ["apply_patch", "applypatch"].contains(&name).then(|| here.or_else(argument)).flatten()
+}
+
 pub(super) fn touched(words: &[String], simple: &Simple, out: &mut Vec<Action>) {
     let [head, rest @ ..] = words else { return };
     let head = head.rsplit('/').next().unwrap_or(head).to_string();
@@ -25,9 +33,7 @@ pub(super) fn touched(words: &[String], simple: &Simple, out: &mut Vec<Action>) 
     let all = |meaning: Meaning| move |path: String| Action::on(meaning, path);
     match head.as_str() {
         "apply_patch" | "applypatch" => {
-            let body =
-                simple.here.as_deref().or_else(|| rest.iter().find(|it| it.contains("*** ")).map(|it| &**it));
-            out.extend(patch::actions(body.unwrap_or_default()));
+            out.extend(patch::actions(patch_of(words, simple.here.as_deref()).unwrap_or_default()));
         }
         "rm" | "unlink" => out.extend(files().map(all(Meaning::Delete))),
         "mv" => out.extend(moves(rest)),
