@@ -537,6 +537,7 @@ mod tests {
             ("sed -i 's/a b/c/' src/x.rs", "Edit src/x.rs"),
             ("sed -i '' 's/a/b/' src/x.rs", "Edit src/x.rs"),
             ("sed -n '1,20p' src/x.rs | head -5", "Read src/x.rs"),
+            ("nl -ba 'app/(shop)/page.tsx' | sed -n '1,9p'", "Read app/(shop)/page.tsx"),
             ("sed -i -e s/a/b/ -e s/c/d/ x.rs y.rs", "Edit x.rs, Edit y.rs"),
             ("perl -0pi -e 's/a/b/' x.md", "Edit x.md"),
             ("head -n 5 a.md; tail -3 b.md; nl -ba c.rs", "Read a.md, Read b.md, Read c.rs"),

@@ -163,12 +163,14 @@ pub(in crate::facts) fn tree_of<'a>(path: &'a str, base: Option<&str>) -> Option
     Some(&path[..end])
 }
 
-/// Whether a path is a placeholder for others, `tests/[module].py`, or was redacted.
+/// Whether a path is a placeholder for others, `tests/[module].py`, `FEATURE_DIR/plan.md`, or was redacted.
 pub(in crate::facts) fn is_placeholder(path: &str) -> bool {
     /// Extensions of files in whose names brackets are a route parameter.
     const ROUTES: [&str; 8] = ["js", "jsx", "ts", "tsx", "mjs", "vue", "svelte", "astro"];
     let ending = path.rsplit_once('.').map_or("", |it| it.1);
-    path.contains("REDACTED") || file_name(path).contains('[') && !ROUTES.contains(&ending)
+    let capital = |it: char| it.is_ascii_uppercase() || it == '_';
+    let variable = path.split_once('/').is_some_and(|it| it.0.contains('_') && it.0.chars().all(capital));
+    variable || path.contains("REDACTED") || file_name(path).contains('[') && !ROUTES.contains(&ending)
 }
 
 /// Whether a component of a path is a variable: `scripts/X.py`, `turn-N.md`, mktemp's `run-XX….txt`.

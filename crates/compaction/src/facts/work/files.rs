@@ -156,6 +156,17 @@ impl Work<'_> {
         }
     }
 
+    /// Records the files that a list of finished work names, unless more is known of them.
+    pub(super) fn note_listed_files(&mut self, number: usize, named: Vec<&str>) {
+        for found in named {
+            let name = path(found, None, self.base);
+            if !self.files.contains_key(&name) {
+                self.listed.insert(name.clone());
+                self.note_file(number, name);
+            }
+        }
+    }
+
     /// Records the files that a reply names: the model may be about to create them.
     pub(super) fn note_announced_files(&mut self, number: usize, reply: &str) {
         for found in file_mentions::in_reply(reply) {

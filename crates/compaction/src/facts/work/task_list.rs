@@ -22,7 +22,7 @@ static TICKS: AsciiFirstRegex = AsciiFirstRegex::new(r"\[[xX]\\*\] \**(T\d{3,4})
 /// What is said of a list. An earlier summary's line about the same list is no longer true.
 const NOT_TICKED: &str = " tasks that were seen are not ticked, first ";
 
-/// Maximum number of open tasks whose files are noted.
+/// Maximum number of open, and of ticked, tasks whose files are noted.
 const MAX_TASKS: usize = 60;
 
 struct Task {
@@ -124,9 +124,12 @@ impl Work<'_> {
         }
     }
 
-    /// Notes the files of the open tasks, and says how many there are and which is first.
+    /// Notes the files of the tasks, and says how many are open and which is first.
     pub(super) fn tell_task_lists(&mut self, facts: &mut Vec<Fact>) {
         for (name, list) in std::mem::take(&mut self.task_lists) {
+            for task in list.tasks.values().filter(|it| it.ticked).take(MAX_TASKS) {
+                self.note_listed_files(task.at, file_mentions::in_prose(&task.text));
+            }
             facts.retain(|it| {
                 it.topic != Topic::Unconfirmed
                     || !(it.text.starts_with(&name) && it.text.contains(NOT_TICKED))

@@ -7,7 +7,8 @@ use crate::tools::{Action, Meaning, patch};
 fn file(word: &str) -> bool {
     !word.is_empty()
         && !word.starts_with('-')
-        && !word.contains(['*', '?', '$', '`', '{', '<', '>', '|', '\n', '('])
+        && !word.contains(['*', '?', '$', '`', '{', '<', '>', '|', '\n'])
+        && (!word.contains('(') || has_route_groups(word))
         && !word.starts_with("/dev/")
         // A git pathspec: `:!dist`.
         && !word.starts_with([':'])
@@ -15,6 +16,15 @@ fn file(word: &str) -> bool {
         && word != "."
         && word != ".."
         && !word.ends_with('/')
+}
+
+/// Whether the parentheses in a word are those of web routers: `app/(shop)/page.tsx`.
+fn has_route_groups(word: &str) -> bool {
+    let plain = |it: &str| {
+        let name = it.strip_prefix('(').and_then(|it| it.strip_suffix(')')).unwrap_or(it);
+        !name.contains(['(', ')', ' ', '"', '\'', ';', '='])
+    };
+    word.contains(")/") && word.split('/').all(plain)
 }
 
 /// The patch that `apply_patch` gets, as an argument or in a here-document.
