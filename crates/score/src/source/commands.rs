@@ -1,5 +1,6 @@
 //! Commands: their keys, what they run, whether they only look around.
 
+use super::powershell;
 use crate::cues;
 use crate::text::{clip, normal};
 
@@ -163,6 +164,9 @@ pub(crate) fn only_looks(command: &str) -> bool {
     if let Some((line, rest)) = of_shell(command) {
         return only_looks(line) && only_looks(rest);
     }
+    if powershell::looks(command) {
+        return true;
+    }
     let mut parts: Vec<String> = vec![String::new()];
     let mut quote: Option<char> = None;
     for c in command.chars() {
@@ -271,7 +275,7 @@ pub(crate) fn only_looks(command: &str) -> bool {
 }
 
 /// The verb of PowerShell's command `Verb-Noun`, unless it only passes on or prints what it is given.
-fn cmdlet_verb(word: &str) -> Option<&str> {
+pub(super) fn cmdlet_verb(word: &str) -> Option<&str> {
     let word = word.trim_start_matches(['(', '{', '$', '@']);
     let (verb, noun) = word.split_once('-')?;
     let name = |it: &str| {

@@ -8,5 +8,6 @@ pub(crate) mod git;
 pub(crate) mod idents;
 pub(crate) mod outcome;
 mod plan;
+mod powershell;
 pub(crate) mod rules;
 pub(crate) mod said;
