@@ -1,7 +1,7 @@
 //! What a session says of itself that must not be believed too far: the mark of where a compaction ended, and how many
 //! tokens a request took.
 
-use epitome::compaction::plan::{self, Cause, ModelLimits, Moment, Plan, PlanRequest};
+use epitome::compaction::plan::{self, Cause, ModelLimits, Moment, Op, Plan, PlanRequest};
 use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Role, Usage};
 use epitome::sessions::SUMMARY_START;
 use epitome::tokens::{TokenCounter, Tokenizer};
@@ -151,4 +151,27 @@ fn usage_that_no_model_has_is_not_believed() {
             assert_eq!(plan(&told, profile), plan(&unreported, profile), "{profile}, {sent}");
         }
     }
+}
+
+#[test]
+fn a_long_log_in_the_last_prompt_keeps_its_errors_when_its_middle_is_cut_out() {
+    let lines = |from: usize| (from..from + 600).map(|it| format!("INFO worker {it} waits for the pump\n"));
+    let error = "RuntimeError: valve version (0.6.8) does not match pump version (0.5.3)";
+    let log: String = lines(0).chain([format!("{error}\n")]).chain(lines(600)).collect();
+    let messages = [grown(), vec![user(&format!("It does not start:\n{log}"))]].concat();
+    let history = history(messages);
+    let profile = epitome::profiles::built_in("epitome").unwrap();
+    let counter = TokenCounter::new(&history, Tokenizer::Auto, None);
+    let request = PlanRequest {
+        budget: Some(3_000),
+        error_lines: epitome::compaction::facts::error_lines,
+        ..PlanRequest::new(&profile, &|_| "0000000000".to_owned())
+    };
+    let plan =
+        plan::plan(&history, &counter, &request, &Moment { cause: Cause::Manual, ..Moment::default() });
+    let cut =
+        plan.ops.iter().find_map(|it| if let Op::Shorten(it) = it { Some(it.text.as_str()) } else { None });
+    let cut = cut.unwrap();
+    let note = format!(" characters left out; whole: epitome recall 0000000000; its errors:]\n{error}\n");
+    assert!(cut.contains(&note) && cut.starts_with("It does not start:"), "{cut}");
 }

@@ -7,6 +7,7 @@ use crate::engine::archive::marks::SessionMark;
 use crate::engine::input::measured::Measured;
 use crate::engine::{Ask, Engine, write_back};
 use crate::store::{Digest, Handle, Mark};
+use compaction::facts;
 use compaction::plan::{Moment, PlanRequest, Snapshot};
 use compaction::profile::Pass;
 use history::History;
@@ -129,6 +130,7 @@ pub(crate) fn with_request<T>(
         on_disk: project.as_ref().map(|_| &on_disk as &dyn Fn(&str) -> Option<String>),
         handle: &handle,
         recall: RECALL,
+        error_lines: facts::error_lines,
     };
     with(request, &moment(engine, measured.history, ask))
 }

@@ -47,7 +47,7 @@ pub use voice::{AttributedText, Voice};
 pub(crate) use work::REPOSITORY;
 pub(crate) use work::command::command_key;
 pub use work::command::{checks_or_delivers, commit_subject, is_read_only, only_prepares};
-pub use work::outcome::Outcome;
+pub use work::outcome::{Outcome, error_lines};
 
 /// Whether a rule forbids, requires or prefers something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

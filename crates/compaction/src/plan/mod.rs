@@ -102,6 +102,8 @@ pub struct PlanRequest<'a> {
     pub handle: &'a dyn Fn(&str) -> String,
     /// The command that gets an archived text back; `{handle}` is filled in.
     pub recall: &'a str,
+    /// Finds the lines of a text that state errors: they stay when its middle is cut out.
+    pub error_lines: fn(&str) -> Vec<&str>,
 }
 
 impl<'a> PlanRequest<'a> {
@@ -123,6 +125,7 @@ impl<'a> PlanRequest<'a> {
             on_disk: None,
             handle,
             recall: "epitome recall {handle}",
+            error_lines: |_| Vec::new(),
         }
     }
 }

@@ -67,12 +67,19 @@ pub(super) fn shortened(draft: &mut Draft<'_>, at: usize, tokens: u64) -> Segmen
     let keep = (plain.chars().count() as u64 * tokens.saturating_sub(40) / size.max(1)) as usize;
     let handle = (draft.request.handle)(&plain);
     let recall = draft.request.recall.replace("{handle}", &handle);
-    let text = match ends(&plain, keep, 0.6) {
-        Some((first, last, omitted)) => {
-            format!("{first}\n[… {} characters left out; whole: {recall}]\n{last}", thousands(omitted))
-        }
-        None => plain,
-    };
+    let text = ends(&plain, keep, 0.6).map(|(first, last, omitted)| {
+        // What a pasted log says went wrong often stands in its middle.
+        let middle = &plain[first.len()..plain.len() - last.len()];
+        let errors = listed((draft.request.error_lines)(middle), keep / 4);
+        let taken = errors.chars().count();
+        let (first, last, omitted) = ends(&plain, keep - taken, 0.6).unwrap_or((first, last, omitted));
+        let note = if errors.is_empty() { "" } else { "; its errors:" };
+        format!(
+            "{first}\n[… {} characters left out; whole: {recall}{note}]\n{errors}{last}",
+            thousands(omitted)
+        )
+    });
+    let text = text.unwrap_or(plain);
     let after = draft.counter.text(&Text::new(text.as_str()));
     if let Some(message) = number(draft, at) {
         draft.message_ops.push(of_message(
@@ -84,6 +91,18 @@ pub(super) fn shortened(draft: &mut Draft<'_>, at: usize, tokens: u64) -> Segmen
         ));
     }
     Segment::Made(Message::text(Role::User, Kind::Said, text))
+}
+
+/// The lines that fit into `most` characters, one below the other.
+fn listed<'t>(lines: impl IntoIterator<Item = &'t str>, most: usize) -> String {
+    let mut out = String::new();
+    for line in lines {
+        if out.chars().count() + line.chars().count() < most {
+            out.push_str(line);
+            out.push('\n');
+        }
+    }
+    out
 }
 
 /// The op for a message whose whole text was shortened. `tokens`: before and after.

@@ -1,6 +1,6 @@
 //! Commands: their keys, what they run, whether they only look around.
 
-use super::powershell;
+use super::powershell::{self, cmdlet_verb};
 use crate::cues;
 use crate::text::{clip, normal};
 
@@ -272,14 +272,4 @@ pub(crate) fn only_looks(command: &str) -> bool {
                     || head == "kubectl" && words.iter().any(|it| ["describe", "get", "logs"].contains(it))
                     || words.contains(&"--help"))
     })
-}
-
-/// The verb of PowerShell's command `Verb-Noun`, unless it only passes on or prints what it is given.
-pub(super) fn cmdlet_verb(word: &str) -> Option<&str> {
-    let word = word.trim_start_matches(['(', '{', '$', '@']);
-    let (verb, noun) = word.split_once('-')?;
-    let name = |it: &str| {
-        it.starts_with(|c: char| c.is_ascii_uppercase()) && it.bytes().all(|it| it.is_ascii_alphabetic())
-    };
-    (name(verb) && name(noun.trim_end_matches([')', '}'])) && !cues::LOOKING.contains(&word)).then_some(verb)
 }

@@ -116,7 +116,9 @@ fn in_row(row: &str) -> Vec<(Option<String>, String)> {
                 || place.rsplit_once(':').is_some_and(|(before, line)| {
                     before.matches('/').count() > 2 && line.bytes().all(|it| it.is_ascii_digit())
                 });
-            if url.len() <= LONGEST_URL && !in_trace {
+            // A module that a development server serves, with the time of its last change.
+            let is_module = place.contains("://localhost:") && place.contains("?t=");
+            if url.len() <= LONGEST_URL && !in_trace && !is_module {
                 out.push((None, place.to_string()));
             }
         }

@@ -1,6 +1,5 @@
 //! Lines of PowerShell that only look around: `$l = Get-Content a; $l[2..9] | % { "$_" }`.
 
-use super::commands::cmdlet_verb;
 use crate::cues;
 
 /// What may stand before a command, and short names of cmdlets that look.
@@ -43,6 +42,16 @@ pub(super) fn looks(line: &str) -> bool {
         && !text.contains(['>', '&'])
         && !ACTS.iter().any(|it| line.contains(it))
         && text.split(['|', ';', '{', '}', '(', ')', '=', ',', '\n']).all(begins)
+}
+
+/// The verb of PowerShell's command `Verb-Noun`, unless it only passes on or prints what it is given.
+pub(super) fn cmdlet_verb(word: &str) -> Option<&str> {
+    let word = word.trim_start_matches(['(', '{', '$', '@']);
+    let (verb, noun) = word.split_once('-')?;
+    let name = |it: &str| {
+        it.starts_with(|c: char| c.is_ascii_uppercase()) && it.bytes().all(|it| it.is_ascii_alphabetic())
+    };
+    (name(verb) && name(noun.trim_end_matches([')', '}'])) && !cues::LOOKING.contains(&word)).then_some(verb)
 }
 
 #[cfg(test)]

@@ -20,7 +20,8 @@ use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::{is_camel_case, sentences};
 use crate::facts::work::command::ParsedCommand;
 use crate::facts::{Detail, Fact, Polarity, Topic, Voice};
-use history::{History, Kind, Message, Role};
+use history::tools::{self, Meaning};
+use history::{Call, History, Kind, Message, Role};
 
 /// The numbers of the tasks that a step is about: `Task #3: …`, `tasks #6 and #7`, `UI-5 (#16): …`.
 static TASKS: AsciiFirstRegex = AsciiFirstRegex::new(
@@ -278,12 +279,26 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
     let ended = history.last_prompt().filter(|_| progress::ends_as_done(history));
     let left = last_report(history.messages(), |_| false).max(ended);
     let went_on = last_turning_point(history);
+    let set = facts.iter().filter(|it| step(it) && it.voice() == Voice::Model).map(|it| it.message).max();
+    let forgotten = !kept_up && set.is_some_and(|it| is_forgotten(history, it));
     for fact in facts.iter_mut().filter(|it| step(it)) {
-        let settled_at = if fact.voice() == Voice::Summary { went_on } else { left };
-        if settled_at.is_some_and(|it| it > fact.message) {
+        let summarized = fact.voice() == Voice::Summary;
+        let settled_at = if summarized { went_on } else { left };
+        if settled_at.is_some_and(|it| it > fact.message) || forgotten && !summarized {
             fact.topic = Topic::Unconfirmed;
         }
     }
+}
+
+/// Whether the model changed many files since it wrote its list at message `set`, of which it never ticked off a step.
+fn is_forgotten(history: &History, set: usize) -> bool {
+    /// Minimum calls that change files.
+    const MANY: usize = 10;
+    let changes = |it: &&Call| {
+        let mut actions = tools::actions(it).into_iter();
+        actions.any(|it| matches!(it.meaning, Meaning::Edit | Meaning::Create))
+    };
+    history.messages()[set + 1..].iter().flat_map(Message::calls).filter(changes).nth(MANY - 1).is_some()
 }
 
 /// Whether a step was planned in a turn that ended with a report which leaves nothing open, and other requests were

@@ -60,16 +60,8 @@ pub(in crate::plan) fn shorten(draft: &mut Draft<'_>, start: usize, room: u64) -
 /// and the headings of the omitted part, which take at most a quarter of `keep`.
 fn abridged(text: &str, keep: usize, recall: &str) -> String {
     let most = keep / 4;
-    let listed = |first: &str, last: &str| -> String {
-        let mut out = String::new();
-        for heading in headings(text, first.len()..text.len() - last.len()) {
-            if out.chars().count() + heading.chars().count() < most {
-                out.push_str(heading);
-                out.push('\n');
-            }
-        }
-        out
-    };
+    let listed =
+        |first: &str, last: &str| super::listed(headings(text, first.len()..text.len() - last.len()), most);
     let Some((first, last)) = sides(text, keep - most) else { return text.to_owned() };
     // Characters that the headings do not use go to both ends.
     let taken = listed(first, last).chars().count();

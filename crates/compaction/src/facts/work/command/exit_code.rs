@@ -26,7 +26,7 @@ fn inverts(word: &str) -> bool {
 }
 
 /// Programs that print their input and always succeed.
-const VIEWERS: [&str; 5] = ["head", "tail", "cat", "tee", "less"];
+const VIEWERS: [&str; 8] = ["cat", "cut", "head", "less", "sed", "tail", "tee", "tr"];
 
 impl ParsedCommand {
     /// The words of each program, and whether its input is piped from the one before.

@@ -1,5 +1,7 @@
 //! The line of an output that says what went wrong.
 
+use std::collections::HashSet;
+
 use super::exit_code;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat};
@@ -67,7 +69,7 @@ static ERROR_LINES: [(ErrorLine, AsciiFirstRegex); 7] = [
 ];
 /// Lines that say no more than that something failed.
 static UNINFORMATIVE: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)^\W*(?:debugger attached.*|dotenv@[\d.]+\] injecting env .*|_{3,} error .* _{3,}|\S*sh: line \d+: warning: here-document .*|warning: connection is not using a post-quantum .*|this session may be vulnerable to .store now, decrypt later. .*|the server may need to be upgraded\. see https://openssh\.com/.*|\d+(?:\.\d+)?m?s|now using node v[\d.]+ .*|zoxide: detected a possible configuration issue|please ensure that zoxide .*|if the issue persists, consider filing .*|https://github\.com/ajeetdsouza/zoxide/issues|disable this message by setting _zo_doctor=0|(?-i:[A-Z][A-Z ]+[A-Z] {2,}ERROR)|waiting for the debugger.*|chunk id.*|wall time.*|> .*|\$ .*|warning: truncated output.*|\(eval\):\w+:\d+: no such hash table element.*|\[[\w:-]+\] \$ .*|error: script \S+ exited with code \d+|error: failed to push some refs to .*|husky - .*failed.*|\[\w+\] error task failed|exit code:? -?\d+|exception ignored while flushing sys\.stdout:|brokenpipeerror: .*|\[?err_pnpm_recursive_\w+\]?.*|/[^\s:]+:|error|fail(?:ed)?|errors?:|command exited with code \d+|process exited with code \d+|command aborted|\[?elifecycle\]?\s+command failed with exit code \d+\.?|npm (?:err!|error)(?: (?:errno|path|lifecycle|workspace|location|command)\b.*)?)\W*$",
+    r"(?i)^\W*(?:debugger attached.*|dotenv@[\d.]+\] injecting env .*|_{3,} error .* _{3,}|\S*sh: line \d+: warning: here-document .*|warning: connection is not using a post-quantum .*|this session may be vulnerable to .store now, decrypt later. .*|the server may need to be upgraded\. see https://openssh\.com/.*|\d+(?:\.\d+)?m?s|now using node v[\d.]+ .*|zoxide: detected a possible configuration issue|please ensure that zoxide .*|if the issue persists, consider filing .*|https://github\.com/ajeetdsouza/zoxide/issues|disable this message by setting _zo_doctor=0|(?-i:[A-Z][A-Z ]+[A-Z] {2,}ERROR)|waiting for the debugger.*|chunk id.*|wall time.*|> .*|\$ .*|warning: truncated output.*|\(eval\):\w+:\d+: no such hash table element.*|\[[\w:-]+\] \$ .*|error: script \S+ exited with code \d+|error: failed to push some refs to .*|husky - .*failed.*|\[\w+\] error task failed|exit code:? -?\d+|exception ignored while flushing sys\.stdout:|brokenpipeerror: .*|\[?err_pnpm_recursive_\w+\]?.*|/[^\s:]+:|done in [\d.]+m?s\b.*|start at +[\d:]+|duration +[\d.]+m?s\b.*|tests +no tests|error|fail(?:ed)?|errors?:|command exited with code \d+|process exited with code \d+|command aborted|\[?elifecycle\]?\s+command failed with exit code \d+\.?|npm (?:err!|error)(?: (?:errno|path|lifecycle|workspace|location|command)\b.*)?)\W*$",
 );
 /// Numbered lines of code, as viewers print them: not an error message.
 static NUMBERED: AsciiFirstRegex = AsciiFirstRegex::new(r"^\s*\d+\s*[:|→\t]");
@@ -138,6 +140,26 @@ pub(super) fn error_line(text: &str) -> Option<(String, ErrorLine)> {
         }
     }
     None
+}
+
+/// The lines that state errors for certain, each once, in order: at most the first and last three.
+pub fn error_lines(text: &str) -> Vec<&str> {
+    const EACH: usize = 3;
+    let certain = || ERROR_LINES.iter().filter(|it| it.0 <= ErrorLine::Message);
+    let states = |it: &str| {
+        it.len() <= LONGEST
+            && certain().any(|(_, pattern)| pattern.is_match(it))
+            && is_informative(it)
+            && !NUMBERED.is_match(it)
+            && !CODE.is_match(it)
+    };
+    let mut seen = HashSet::new();
+    let mut out: Vec<&str> =
+        text.lines().map(str::trim).filter(|it| states(it) && seen.insert(*it)).collect();
+    if out.len() > 2 * EACH {
+        out.drain(EACH..out.len() - EACH);
+    }
+    out
 }
 
 /// The cause of a failed test, whose line `from` begins with: bun prints it above, Go and TAP below.

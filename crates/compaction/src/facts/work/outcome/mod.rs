@@ -9,6 +9,7 @@ use super::command::{ParsedCommand, lets_through};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat, without_escapes};
 use counts::{Counts, checked_nothing, counts_in, packages_failed, packages_passed};
+pub use error_line::error_lines;
 use error_line::{ErrorLine, error_line, first_line, is_informative, panic_location, raised};
 use history::Output;
 use printed::{
