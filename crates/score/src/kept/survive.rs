@@ -144,9 +144,11 @@ impl<'a> Lookup<'a> {
             Fact::File { path, op, done } => self.file(path, *op, done),
             Fact::Command { command, outcome, commit } => {
                 let mut finding = self.command(command, outcome);
-                finding.kept |= commit
-                    .as_ref()
-                    .is_some_and(|it| self.index.lines.iter().any(|line| lists_commit(line, it)));
+                let listed = |hash: &String| self.index.lines.iter().any(|it| lists_commit(it, hash));
+                if commit.as_ref().is_some_and(listed) {
+                    // A line that says that it failed is about an earlier run.
+                    finding = Finding { kept: true, ..Finding::default() };
+                }
                 finding
             }
             Fact::Error { signature, resolved, unknown } => self.error(signature, *resolved, *unknown),
@@ -316,7 +318,9 @@ impl<'a> Lookup<'a> {
         let told: Vec<_> = self.endings_told(command).collect();
         let kept = self.carried_over.commands.get(command).is_some_and(same)
             || told.iter().any(|(_, said)| agrees(said, outcome));
-        let wrong = told.into_iter().filter(|(line, _)| !kept && line.fresh);
+        // A failure that was resolved is that of an earlier run.
+        let earlier = |line: &Line| outcome.ok && line.text.contains(" resolved");
+        let wrong = told.into_iter().filter(|(line, _)| !kept && line.fresh && !earlier(line));
         Finding { kept, against: wrong.map(|(line, _)| (line, None)).collect() }
     }
 
