@@ -83,7 +83,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
     }
     drop_of_older(history, facts);
     // The plan of a newer summary replaces that of an older one.
-    let step = |it: &Fact| it.is_open_step();
+    let step = Fact::is_open_step;
     let newest = facts.iter().filter(|it| step(it)).map(|it| it.message).max();
     facts.retain(|it| !step(it) || Some(it.message) == newest);
 }

@@ -184,7 +184,7 @@ pub(super) fn ends_as_done(history: &History) -> bool {
 
 /// Closes the steps that the model said were done. Earlier steps of the same list that were active become unconfirmed.
 pub(super) fn close_steps(history: &History, facts: &mut [Fact]) {
-    let open = |it: &Fact| it.is_open_step();
+    let open = Fact::is_open_step;
     if !facts.iter().any(open) {
         return;
     }

@@ -248,7 +248,7 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
     let kept_up = facts.iter().any(|it| it.topic == Topic::Done && it.voice() == Voice::Model);
     progress::close_steps(history, facts);
     let evidence = Evidence::of(facts);
-    let step = |it: &Fact| it.is_open_step();
+    let step = Fact::is_open_step;
     // "All requested work appears complete" is not an open step.
     let nothing_left =
         |it: &Fact| it.voice() == Voice::Summary && CUES.finished.is_in(&Lowercased::of(&it.text));
@@ -290,7 +290,7 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
     }
 }
 
-/// Whether the model changed many files since it wrote its list at message `set`, of which it never ticked off a step.
+/// Whether many calls changed files since message `set`, the last to change a list of which no step was ticked off.
 fn is_forgotten(history: &History, set: usize) -> bool {
     /// Minimum calls that change files.
     const MANY: usize = 10;

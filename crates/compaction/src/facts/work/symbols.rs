@@ -100,7 +100,7 @@ impl Symbols {
         let of = || file.clone();
         let mut lines: Vec<Line> = Vec::new();
         if let Some(patch) = patch {
-            lines.extend(lines_of_patch(patch, of(), base));
+            lines.extend(lines_of_patch(patch, of(), None, base));
         } else {
             // One edit, or a list of them (pi, Claude Code's MultiEdit).
             let listed = input.get("edits").and_then(serde_json::Value::as_array).into_iter().flatten();
@@ -118,7 +118,7 @@ impl Symbols {
                     let file = paths::path(path, dir.as_deref(), base);
                     lines.extend(text.lines().map(|it| (true, it, Some(file.clone()))));
                 }
-                None => lines.extend(lines_of_patch(text, None, base)),
+                None => lines.extend(lines_of_patch(text, None, dir.as_deref(), base)),
             }
         }
         let whole = text(&["content", "file_text"]).is_some();
@@ -248,12 +248,18 @@ impl Symbols {
 /// Whether a line is added rather than removed, its text, and its file.
 type Line<'a> = (bool, &'a str, Option<String>);
 
-/// The changed lines of a patch, which may have several files; `file`: of those before the first file's name.
-fn lines_of_patch<'a>(patch: &'a str, mut file: Option<String>, base: Option<&str>) -> Vec<Line<'a>> {
+/// The changed lines of a patch, which may have several files, relative to `dir`. `file`: the file of the lines before the
+/// first file's name.
+fn lines_of_patch<'a>(
+    patch: &'a str,
+    mut file: Option<String>,
+    dir: Option<&str>,
+    base: Option<&str>,
+) -> Vec<Line<'a>> {
     let mut out = Vec::new();
     for line in patch.lines() {
         if let Some(path) = file_of_patch(line) {
-            file = Some(paths::path(path, None, base));
+            file = Some(paths::path(path, dir, base));
         } else if line.starts_with(['+', '-']) {
             out.push((line.starts_with('+'), &line[1..], file.clone()));
         }
@@ -462,7 +468,7 @@ mod tests {
         let facts = symbols.into_facts();
         let told: Vec<_> = facts.iter().map(|it| (it.text.as_str(), it.detail.clone())).collect();
         let of = |file: &str| Detail::Symbol { file: Some(file.to_owned()), used: true };
-        assert_eq!(told, [("FirstGauge", of("src/a.py")), ("new_gauge", of("b.py"))]);
+        assert_eq!(told, [("FirstGauge", of("src/a.py")), ("new_gauge", of("src/b.py"))]);
     }
 
     #[test]

@@ -13,8 +13,7 @@ const ALIASES: [&str; 12] =
 /// Cmdlets that only change the directory of the line.
 const MOVES: [&str; 3] = ["Pop-Location", "Push-Location", "Set-Location"];
 /// Types whose static methods and properties change nothing that lasts.
-const HARMLESS_TYPES: [&str; 8] =
-    ["console", "convert", "datetime", "encoding", "environment", "math", "regex", "string"];
+const HARMLESS_TYPES: [&str; 7] = ["console", "convert", "datetime", "encoding", "math", "regex", "string"];
 
 /// Whether a line of PowerShell changes nothing: wherever a command can begin, there is a cmdlet or program that only
 /// reads, a keyword or a value. `None` for a line without cmdlets.
@@ -164,6 +163,7 @@ mod tests {
             ("$x = Get-Content a; [IO.File]::WriteAllText('a', $x)", Some(false)),
             ("Get-Content a | ForEach-Object { \"$(Remove-Item $_)\" }", Some(false)),
             ("Get-Process a | % { $_.Kill() }", Some(false)),
+            ("Get-Item a; [Environment]::SetEnvironmentVariable('A', 'b', 'User')", Some(false)),
             ("$t = Get-Content a; npm test; Write-Output $t", Some(false)),
             ("Get-Content a; & $exe", Some(false)),
             ("$x = @'\nGet-Content a\n'@; Set-Content b $x", Some(false)),
