@@ -331,7 +331,13 @@ pub(super) fn user_replies(call: &Call, answered: &UserReply) -> Vec<Answer> {
         Answer { question, rules: rules.collect(), said: answered.quote(said) }
     };
     let given = answers_in(&input, output.text.as_str()).into_iter();
+    let given = given.map(|(question, said)| (question, without_none(&said).to_owned()));
     given.filter(|it| !it.1.is_empty() && !UNANSWERED.is_match(&it.1)).map(answer).collect()
+}
+
+/// An answer without the choice that Codex adds to all options, which decides nothing.
+fn without_none(answer: &str) -> &str {
+    answer.trim().strip_prefix("None of the above").map_or(answer, |it| it.trim_start_matches([',', ' ']))
 }
 
 /// The first question that a call puts to the user, with the options it offers.

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::ops::Deref;
 
-use super::text::typed::{is_bare_spec_kit, slash_command, user_text};
+use super::text::typed::{bare_spec_kit, slash_command, user_text};
 use super::{Detail, Fact, Topic};
 use history::tools;
 use history::{Call, History, Kind, Message, Output, Refusal, Text};
@@ -148,7 +148,7 @@ impl<'a> Prompt<'a> {
         let parts = user_text(texts[..own].iter().copied()).into_iter().filter(said);
         let mut parts: Vec<Cow<'_, str>> = parts.map(Cow::Borrowed).collect();
         // Arguments say little without the command.
-        let bare = || message.texts().any(|it| is_bare_spec_kit(it.as_str())).then_some("/speckit");
+        let bare = || message.texts().find_map(|it| bare_spec_kit(it.as_str()));
         let command = message.texts().find_map(|it| slash_command(it.as_str())).or_else(bare);
         if let (Some(command), Some(first)) = (command, parts.first_mut()) {
             *first = format!("{command}\n{first}").into();

@@ -1,6 +1,7 @@
 //! The new history around a summary: what is summarized, what stays, and in which order.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use super::draft::{Draft, Segment, boundary_from, is_head, number};
 use super::keep::{self, KeptRegion, new_message};
@@ -100,6 +101,10 @@ fn replace(draft: &mut Draft<'_>, step: &Summarize, pass: usize) -> Result<(), R
     let tail: Vec<Segment> = draft.items.split_off(kept.tail);
     let old_head = draft.items[..head.min(kept.tail)].to_vec();
     let old_head = if kept.context { old_head } else { without_context(draft, old_head) };
+    let old_head = match step.keep {
+        Keep::Budget(_) => with_newest_instructions(draft, old_head, head..kept.tail, &tail),
+        _ => old_head,
+    };
     let around = Around {
         head: old_head,
         context,
@@ -142,6 +147,50 @@ fn without_context(draft: &mut Draft<'_>, head: Vec<Segment>) -> Vec<Segment> {
         why: why.to_owned(),
     }));
     left
+}
+
+/// The head, in which the newest instructions of each tag (`<collaboration_mode>`) take the place of those that they
+/// replace. `region`: positions of the items that become the summary.
+fn with_newest_instructions(
+    draft: &mut Draft<'_>,
+    mut head: Vec<Segment>,
+    region: Range<usize>,
+    tail: &[Segment],
+) -> Vec<Segment> {
+    /// A longer text describes the model that is used, which a client gives by itself. Bytes.
+    const LONG: usize = 8_192;
+    let tag = |it: &Segment| Some(draft.message(it).and_then(instruction_tag)?.to_owned());
+    let newest: BTreeMap<String, Segment> =
+        draft.items[region].iter().filter_map(|it| Some((tag(it)?, it.clone()))).collect();
+    let in_tail: BTreeSet<String> = tail.iter().filter_map(tag).collect();
+    let is_old = |it: &Segment| tag(it).is_some_and(|it| newest.contains_key(&it) || in_tail.contains(&it));
+    let gone: Vec<Segment> = head.extract_if(.., |it| is_old(it)).collect();
+    let is_short = |it: &Segment| draft.message(it).is_some_and(|it| it.plain().len() <= LONG);
+    let replaces = |it: &str| gone.iter().any(|gone| tag(gone).as_deref() == Some(it));
+    let moved: Vec<Segment> = newest
+        .iter()
+        .filter(|(tag, it)| !in_tail.contains(*tag) && (is_short(it) || replaces(tag)))
+        .map(|it| it.1.clone())
+        .collect();
+    let drops = gone.iter().filter_map(Segment::old).map(|from| Op::Drop {
+        from,
+        to: from + 1,
+        why: "later instructions replace these".to_owned(),
+    });
+    let moves = moved
+        .iter()
+        .filter_map(Segment::old)
+        .map(|message| Op::Move { message, why: "the newest instructions of their kind stay".to_owned() });
+    draft.message_ops.extend(drops.chain(moves));
+    head.extend(moved);
+    head
+}
+
+/// The tag with which a client's instructions begin: `<collaboration_mode>`.
+fn instruction_tag(message: &Message) -> Option<&str> {
+    let text = message.texts().next().filter(|_| message.role == Role::System)?.as_str();
+    let end = text.strip_prefix('<')?.find('>')?;
+    Some(&text[..end + 1])
 }
 
 /// The new history, slot by slot.
@@ -222,14 +271,14 @@ fn snapshot(draft: &Draft<'_>, step: &Summarize, kept: &KeptRegion, to: usize) -
 /// first run.
 fn context(draft: &Draft<'_>) -> Vec<Segment> {
     let is = |at: usize| draft.message(&draft.items[at]).is_some_and(is_head);
-    let mut runs: Vec<std::ops::Range<usize>> = Vec::new();
+    let mut runs: Vec<Range<usize>> = Vec::new();
     for at in (0..draft.items.len()).filter(|it| is(*it)) {
         match runs.last_mut() {
             Some(run) if run.end == at => run.end = at + 1,
             _ => runs.push(at..at + 1),
         }
     }
-    let system = |run: &&std::ops::Range<usize>| {
+    let system = |run: &&Range<usize>| {
         draft.items[(*run).clone()]
             .iter()
             .any(|it| draft.message(it).is_some_and(|it| it.role == Role::System))
@@ -275,7 +324,7 @@ fn shown(draft: &mut Draft<'_>, step: &Summarize, from: usize, to: usize) -> usi
     }
     let units: Vec<_> =
         draft.history.units().iter().filter(|it| it.start >= from && it.end <= to).cloned().collect();
-    let size = |unit: &std::ops::Range<usize>| -> u64 {
+    let size = |unit: &Range<usize>| -> u64 {
         draft.history.messages()[unit.clone()]
             .iter()
             .filter(|it| counts(it))
@@ -297,8 +346,7 @@ fn shown(draft: &mut Draft<'_>, step: &Summarize, from: usize, to: usize) -> usi
             gone
         }
         TooLong::Rounds(rounds) => {
-            let is_round =
-                |it: &&std::ops::Range<usize>| draft.history.messages()[it.start].role == Role::Assistant;
+            let is_round = |it: &&Range<usize>| draft.history.messages()[it.start].role == Role::Assistant;
             let count = units.iter().filter(is_round).count();
             if count < 2 {
                 0
@@ -354,6 +402,31 @@ mod tests {
         let texts: Vec<&str> = short.iter().map(|it| it.2.as_str()).collect();
         let kept = ["Ask before you fire it.", "The yard is /yard.", "The kiln.", "Understood."];
         assert_eq!(texts, [&kept[..], &["How far is it?", "The chimney is left."]].concat());
+    }
+
+    #[test]
+    fn the_newest_instructions_of_a_kind_replace_the_older_ones() {
+        let said = |role, text: &str| Message::text(role, Kind::Said, text);
+        let tells = |text: &str| Message::text(Role::System, Kind::Context, text);
+        let messages = vec![
+            tells("<permissions> Write in /yard."),
+            tells("<mode> Plan, and change nothing."),
+            said(Role::User, "Build the kiln."),
+            said(Role::Assistant, &"Another brick is planned. ".repeat(300)),
+            tells("<mode> You may build."),
+            tells("<tools> The hod is new."),
+            tells(&format!("<model> {}", "You lay bricks. ".repeat(600))),
+            said(Role::User, "Start."),
+            said(Role::Assistant, &"Another brick is laid. ".repeat(600)),
+            said(Role::User, "How far is it?"),
+            said(Role::Assistant, "The chimney is left."),
+        ];
+        let short = compacted(&History::new(messages, Meta::default()), 1_000);
+        let told = short.iter().filter(|it| it.0 == Role::System).map(|it| it.2.as_str());
+        assert_eq!(
+            told.collect::<Vec<_>>(),
+            ["<permissions> Write in /yard.", "<mode> You may build.", "<tools> The hod is new."]
+        );
     }
 
     #[test]

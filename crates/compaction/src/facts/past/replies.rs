@@ -6,7 +6,7 @@ use crate::facts::talk::{
     answers_question, asks_back, chooses_option, is_praise, is_question, is_trivial, leaves_question,
 };
 use crate::facts::text::cues::{CUES, Lowercased};
-use crate::facts::voice::{argless_command, is_asked};
+use crate::facts::voice::{Prompt, argless_command, is_asked};
 use history::{History, Kind, Message, Role, Text};
 
 /// The message that answered the request before the current one: the last report of the model, or summary, that was
@@ -184,5 +184,7 @@ pub(super) fn leaves_open(text: &str) -> bool {
 }
 
 pub(super) fn is_request(message: &Message) -> bool {
-    argless_command(message).is_some() || message.is_prompt() && !is_trivial(&message.plain())
+    // What an editor adds about its open files makes no request of a "yes".
+    let typed = || Prompt::of(message).map_or_else(|| message.plain(), |it| it.whole().to_string());
+    argless_command(message).is_some() || message.is_prompt() && !is_trivial(&typed())
 }

@@ -28,6 +28,11 @@ static GO_AHEAD: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 static PLAN: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?i)\b(?:design|implementation|plan|proposal|proposed|refactor(?:ing)?|steps)\b");
 
+/// A prompt that says which proposal it means.
+static THE_PLAN: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)\b(?:the|this|your) plan\b");
+
+static A_PLAN: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)\bplan\b");
+
 /// A plan, the message that contains it, and the one that approves it.
 struct Plan {
     message: usize,
@@ -55,6 +60,8 @@ fn last(messages: &[Message]) -> Option<Plan> {
     // By call id: message and text of the plan that a call presents.
     let mut presented: HashMap<&str, (usize, String)> = HashMap::new();
     let mut said: Option<usize> = None;
+    // The last message that is called a plan: "implement the plan" may follow another question and its answer.
+    let mut plan: Option<usize> = None;
     // Whether the turn changed files: then the model's message is a report, not a proposal.
     let mut changed = false;
     for (number, message) in messages.iter().enumerate() {
@@ -76,11 +83,16 @@ fn last(messages: &[Message]) -> Option<Plan> {
         }
         if let Some(prompt) = Prompt::of(message) {
             let planned = !std::mem::take(&mut changed);
-            let proposed = said.take().filter(|_| planned);
-            let text = proposed.map(|at| (at, text_of_model(&messages[at])));
-            if let Some((at, text)) = text.filter(|it| is_proposal(&it.1) && approves(&prompt.whole(), &it.1))
-            {
-                found = Some(Plan { message: at, approved: number, text });
+            let whole = prompt.whole();
+            let read = |at: usize| (at, text_of_model(&messages[at]));
+            let proposed = said.take().filter(|_| planned).map(read).filter(|it| is_proposal(&it.1));
+            plan = if planned { plan } else { None };
+            if let Some((at, _)) = proposed.as_ref().filter(|it| is_called(&it.1, &A_PLAN)) {
+                plan = Some(*at);
+            }
+            let named = plan.filter(|_| THE_PLAN.is_match(&whole)).map(read);
+            if let Some((at, text)) = named.or(proposed).filter(|it| approves(&whole, &it.1)) {
+                found = Some(Plan { message: at, approved: number, text: in_tags(&text).to_owned() });
             }
         } else if message.role == Role::Assistant
             && message.kind == Kind::Said
@@ -92,6 +104,12 @@ fn last(messages: &[Message]) -> Option<Plan> {
     found
 }
 
+/// The plan that Codex's plan mode puts in tags, without the text around it.
+fn in_tags(text: &str) -> &str {
+    let inner = || text.split_once("<proposed_plan>")?.1.split_once("</proposed_plan>");
+    inner().map_or(text, |it| it.0.trim())
+}
+
 /// Whether a message is long and lists what is to be done.
 fn is_proposal(text: &str) -> bool {
     /// A shorter text is kept whole as a finding. Bytes.
@@ -101,11 +119,11 @@ fn is_proposal(text: &str) -> bool {
     text.len() > LONG && text.lines().filter(is_item).count() >= ITEMS
 }
 
-/// Whether the first line or a heading calls a text a plan.
-fn is_called_plan(text: &str) -> bool {
+/// Whether the first line or a heading of a text has one of these words.
+fn is_called(text: &str, words: &AsciiFirstRegex) -> bool {
     let mut heads = text.lines().map(str::trim).filter(|it| !it.is_empty());
     let first = heads.next().unwrap_or_default();
-    PLAN.is_match(first) || heads.any(|it| it.starts_with(['#', '*']) && PLAN.is_match(clip(it, 80).0))
+    words.is_match(first) || heads.any(|it| it.starts_with(['#', '*']) && words.is_match(clip(it, 80).0))
 }
 
 /// Whether a prompt only tells the model to carry out what it proposed.
@@ -113,6 +131,6 @@ fn approves(prompt: &str, proposal: &str) -> bool {
     /// Characters.
     const SHORT: usize = 60;
     let asks = || closing_question(proposal).is_some_and(|it| !OPEN_INVITATION.is_match(it));
-    let yes = || CUES.approve.is_in(&Lowercased::of(prompt)) && asks() && is_called_plan(proposal);
+    let yes = || CUES.approve.is_in(&Lowercased::of(prompt)) && asks() && is_called(proposal, &PLAN);
     prompt.chars().count() <= SHORT && !prompt.ends_with('?') && (GO_AHEAD.is_match(prompt) || yes())
 }

@@ -30,7 +30,7 @@ const MAX_ECHO_WORDS: usize = 3;
 const MAX_APPROVAL_CHARS: usize = 400;
 
 pub(super) static CHOSEN_OPTION: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)^\W*(?:(?:let'?s )?(?:go|do|take|use|pick|choose)(?: with| for)? )?(?:(?:option|approach|choice|number|plan|no\.?|#|opci[oó]n|op[cç][aã]o) ?)?([1-9]|[a-h])(?:\W|$)|^(?:选择?|選擇?|就|用|那就?|采用|採用|执行|執行|走|按照?){0,2}(?:方案|选项|選項|オプション|옵션) ?([1-9]|[a-h])(?:吧|了|就行|即可|で)?\W*$",
+    r"(?i)^\W*(?:(?:let'?s )?(?:go|do|take|use|pick|choose)(?: with| for)? )?(?:(?:option|approach|choice|number|plan|no\.?|#|opci[oó]n|op[cç][aã]o) ?)?([1-9]|[a-h])(?:\W|$)|^(?:选择?|選擇?|就|用|那就?|采用|採用|执行|執行|走|按照?){0,2}(?:方案|选项|選項|オプション|옵션|방법) ?([1-9]|[a-h])(?:吧|了|就行|即可|で|로|으로)?\W*$|^\W*([1-9])번(?:\W|으로|째|$)",
 );
 /// A prompt that begins with a quotation, or with a list of its own: its first number is no option of the model's.
 static QUOTES_OR_LISTS: AsciiFirstRegex =
@@ -43,11 +43,11 @@ pub(super) static CHOSEN_OPTIONS: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)^\W*(?:all (?:two|three|four|five|six|[2-9])|(?:(?:do|options?|numbers?|points?) )?[1-9](?:(?: ?, ?(?:then |and )?| ?& ?| and | then )[1-9])+|[1-9](?: ?\+ ?[1-9])+\b.*)(?:\W*$|\W+(?:one by (?:one|1)|please|pls|first|now|in (?:this|that) order)\b)",
 );
 static OFFERED_OPTION: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?mi)^\s*(?:[-*•|]\s*)?[*_(]*(?:#+\s*)?(?:option\s+|approach\s+|opci[oó]n\s+|op[cç][aã]o\s+|方案\s*|选项\s*|選項\s*)?([1-9]|[a-h])[*_]*(?:[.):\]—–-][*_]*\s+|：[*_]*\s*|\s*\|\s*)(\S.*)$",
+    r"(?mi)^\s*(?:[-*•|]\s*)?[*_(]*(?:#+\s*)?(?:option\s+|approach\s+|opci[oó]n\s+|op[cç][aã]o\s+|方案\s*|选项\s*|選項\s*|방법\s*|옵션\s*)?([1-9]|[a-h])(?: \([^()]{2,20}\))?[*_]*(?:[.):\]—–-][*_]*\s+|：[*_]*\s*|\s*\|\s*)(\S.*)$",
 );
 /// What may stand before the number of an option.
 static OPTION_WORD: AsciiFirstRegex =
-    AsciiFirstRegex::new(r"(?i)option|approach|opci[oó]n|op[cç][aã]o|方案|选项|選項");
+    AsciiFirstRegex::new(r"(?i)option|approach|opci[oó]n|op[cç][aã]o|方案|选项|選項|방법|옵션");
 /// The option that the model recommends: `My recommendation: **A** — …`.
 static RECOMMENDED: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?im)^\W*(?:my recommendation(?: is)?|recommended|推奨|i(?:['’]d| would)? (?:strongly )?(?:recommend|suggest|go with))[:\s*]+(?:option |approach )?(?-i:([1-9A-H]))\**\s*(?:$|[.,:;—–(-])",
@@ -57,9 +57,16 @@ static GO_ON: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)^\W*(?:please )?(?:pr
 /// The model offers to do something.
 static OFFER: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?i)^\W*(?:(?:do you )?want me to|would you like me to|shall i)\b");
+/// The model offers something without a question mark; a bare yes takes the offer.
+static OFFERS_IF: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)^\W*(?:if you(?:['’]d)? (?:want|like|prefer|wish),? (?:i|we) (?:can|could|will)|si (?:lo )?(?:quieres|prefieres|deseas),? (?:puedo|podemos)|se (?:quiser|preferir|você quiser),? (?:posso|podemos)|si (?:tu veux|vous voulez|tu préfères),? (?:je|on|nous) p|wenn du (?:willst|möchtest),? k(?:ann|önnen))",
+);
+/// The answer that the model suggests to its question: `**Suggested:** No - it never expires.`
+static SUGGESTED: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?im)^\W*(suggested(?: answer)?[*_]*:[*_ ]*[^\s(*_].*)$");
 /// A question that proposes nothing: a reply to it is a request.
 pub(super) static OPEN_INVITATION: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
-    r"(?i)\b(?:any|some)(?:thing|where) (?:else|more)\b|\bwhat(?:'s|’s| is| comes)? (?:next|else)\b|\b(?:how|what) (?:else )?can i (?:help|do)\b",
+    r"(?i)\banything (?:else|more)\b|\bsomething (?:else|more) (?:i|to|you)\b|\bwhat(?:'s|’s| is| comes)? (?:next|else)\b|\b(?:how|what) (?:else )?can i (?:help|do)\b",
     r"|\bwhat would you like(?: me)? to (?:do|work)\b|\bother (?:questions|requests|changes)\b",
 ));
 /// An order to find something out, which decides nothing.
@@ -69,6 +76,10 @@ static ASKS_WHETHER: AsciiFirstRegex = AsciiFirstRegex::new(
 /// The user complains about what was done, or says what they did themselves, which decides nothing.
 static COMPLAINS: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)^\W*i (?:actually )?already (?:clicked|committed|did|fixed|made|merged|pushed|ran|sent|tested)\b|\b(?:(?:i|we) (?:didn['’]?t|did not|never) (?:tell|ask|want|say|said|asked|told)|not what (?:i|we) (?:asked|said|meant|wanted))\b",
+);
+/// The user could not do what the model told them to, which decides nothing.
+static CANNOT: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)^\W*i (?:can['’]?t|cannot|am not able to|couldn['’]?t) (?:access|click|find|get|open|see|select)\b|^\W*no (?:puedo|encuentro|veo)\b|^\W*je (?:ne )?(?:peux|trouve|vois) pas|^\W*não (?:consigo|encontro|vejo)\b|^\W*ich (?:kann|finde|sehe) .{0,40}\bnicht\b|^\W*(?:我)?(?:找不到|打不开|打不開|看不到|没找到)|수 ?(?:가 )?없(?:는|어|다|네|습|음)|できません|できない|見つかりません",
 );
 /// The user begins by saying that the question was not understood, or asks for one question at a time, which answers nothing.
 static PUZZLED: AsciiFirstRegex = AsciiFirstRegex::new(
@@ -119,9 +130,14 @@ fn recommended(text: &str) -> Option<(&str, String)> {
     Some((sentences(line).pop()?, option(tail, wanted)?))
 }
 
-/// The question with which a message of the model ends, or that [`recommended`] finds.
+/// The answer that the model suggests at the end of a message.
+fn suggested(text: &str) -> Option<&str> {
+    Some(SUGGESTED.captures_iter(clip_end(text, 1_000)).last()?.get(1)?.as_str().trim())
+}
+
+/// The question with which a message of the model ends, that [`recommended`] finds, or what is [`suggested`].
 pub(super) fn closing_question(text: &str) -> Option<&str> {
-    last_question(text).or_else(|| recommended(text).map(|it| it.0))
+    last_question(text).or_else(|| recommended(text).map(|it| it.0)).or_else(|| suggested(text))
 }
 
 pub(in crate::facts) fn is_question(text: &str) -> bool {
@@ -147,8 +163,11 @@ pub(super) fn read_decisions(
     let bare = is_very_short(whole) && (CUES.approve.is_in(&lower) || CUES.refuse.is_in(&lower));
     let offers = |it: &&str| OFFER.is_match(it) && is_question(it);
     let offer = || sentences(clip_end(&before, 4_000)).into_iter().rfind(offers);
-    let asked = last_question(&before).or_else(|| offer().filter(|_| bare));
-    let advised = recommended(&before).filter(|_| bare);
+    let offers_if = || sentences(clip_end(&before, 4_000)).into_iter().rfind(|it| OFFERS_IF.is_match(it));
+    let asked = last_question(&before).or_else(|| offer().or_else(offers_if).filter(|_| bare));
+    let suggestion =
+        || suggested(&before).map(|it| (asked.unwrap_or(it), without_bold(&flat(clip(it, 200).0))));
+    let advised = recommended(&before).or_else(suggestion).filter(|_| bare);
     let asked = asked.or(advised.as_ref().map(|it| it.0));
     let push =
         |text: Quote, asked: Option<&str>, means: Option<String>, refused: bool, facts: &mut Vec<Fact>| {
@@ -157,13 +176,18 @@ pub(super) fn read_decisions(
             facts.push(Fact::from_user(Topic::Decisions, number, text, detail));
         };
     // "2", "option B", "go with the first": refers to the offered options.
+    // An option may be quoted only to ask about it.
+    let asks_about = is_question(whole) && whole.split_whitespace().count() > MAX_ECHO_WORDS;
     if short
+        && !asks_about
         && !CHOSEN_OPTIONS.is_match(whole)
         && !QUOTES_OR_LISTS.is_match(whole)
-        && let Some(letter) = CHOSEN_OPTION.captures(whole).and_then(|it| it.get(1).or_else(|| it.get(2)))
+        && let Some(letter) = CHOSEN_OPTION.captures(whole).and_then(|it| it.iter().skip(1).flatten().next())
         && !REFUSES_OPTION.is_match(&whole[letter.end()..])
     {
-        let alone = whole.chars().count() <= 3 || whole[..letter.start()].chars().any(char::is_alphabetic);
+        let alone = whole.chars().count() <= 3
+            || whole[..letter.start()].chars().any(char::is_alphabetic)
+            || whole[letter.end()..].starts_with('번');
         let single = alone
             || whole[letter.end()..].starts_with([',', '.', ')', ' '])
                 && letter.as_str().chars().all(|c| c.is_ascii_digit());
@@ -193,7 +217,11 @@ pub(super) fn read_decisions(
     if asked.is_some_and(|it| replies_to(it, whole) && decides(it, &before, whole)) {
         // Approval may come with a further question.
         let approved = approves(&lower, whole);
-        let means = advised.map(|it| it.1).filter(|_| approved);
+        // A suggestion may be all that was asked.
+        let means = advised.filter(|it| approved && flat(it.0) != it.1).map(|it| it.1);
+        if approved && let Some(offer) = asked {
+            take_back_refusal(number, offer, facts);
+        }
         push(said.clone(), asked, means, CUES.refuse.is_in(&lower) && !approved, facts);
         return;
     }
@@ -208,13 +236,27 @@ pub(super) fn read_decisions(
             || whole.len() > 2_500
             || polarity(sentence).is_some()
             || ASKS_WHETHER.is_match(sentence) && !sentence.contains("et's") && !sentence.contains("et’s")
-            || COMPLAINS.is_match(sentence);
+            || COMPLAINS.is_match(sentence)
+            || CANNOT.is_match(sentence);
         let lower = Lowercased::of(sentence);
         if !other
             && (CUES.choose.is_in(&lower) || begun && short && CUES.reverse.is_in(&lower))
             && let Some(quote) = prompt.quote(sentence)
         {
             push(quote, None, None, false, facts);
+        }
+    }
+}
+
+/// The user accepts the offer that followed a "no": if both are about the same, the "no" no longer holds.
+fn take_back_refusal(number: usize, offer: &str, facts: &mut [Fact]) {
+    let before = |it: &Fact| it.topic == Topic::UserMessages && it.message < number;
+    let Some(before) = facts.iter().rev().find(|it| before(it)).map(|it| it.message) else { return };
+    for fact in facts.iter_mut().filter(|it| it.topic == Topic::Decisions && it.message == before) {
+        if let Detail::Choice { asked: Some(asked), refused: true, superseded, .. } = &mut fact.detail
+            && !topic_words(asked).is_disjoint(&topic_words(offer))
+        {
+            *superseded = Some(number);
         }
     }
 }
@@ -266,6 +308,19 @@ fn option(message: &str, wanted: &str) -> Option<String> {
     // The cells of a table's row.
     let text = offered[2].trim_matches(['*', ' ', '|']).replace(" | ", "; ");
     Some(without_bold(&flat(clip(&text, 200).0)))
+}
+
+/// The option of a message that a prompt mentions by its number, with the text below its heading: `how do I do option 2`.
+pub(super) fn mentioned_option<'a>(message: &'a str, prompt: &str) -> Option<&'a str> {
+    static MENTIONS: AsciiFirstRegex =
+        AsciiFirstRegex::new(r"(?i)\b(?:option|approach|opci[oó]n|op[cç][aã]o)\s+([1-9]|(?-i:[A-H]))\b");
+    let wanted = MENTIONS.captures(prompt)?.get(1)?.as_str();
+    let named = |it: &Captures| OPTION_WORD.is_match(&it[0][..it[0].len() - it[2].len()]);
+    let offered: Vec<_> = OFFERED_OPTION.captures_iter(message).filter(named).collect();
+    let at = offered.iter().rposition(|it| it[1].eq_ignore_ascii_case(wanted))?;
+    let start = offered[at].get(2)?.start();
+    let end = offered.get(at + 1).and_then(|it| it.get(0)).map_or(message.len(), |it| it.start());
+    Some(&message[start..end])
 }
 
 fn approves(lower: &Lowercased, whole: &str) -> bool {
@@ -327,7 +382,7 @@ fn decides(asked: &str, message: &str, reply: &str) -> bool {
     const END: usize = 600;
     /// Maximum characters of a reply that names what is chosen, and nothing else.
     const NAME: usize = 24;
-    if ACCUSES.is_match(reply) {
+    if ACCUSES.is_match(reply) || CANNOT.is_match(reply) {
         return false;
     }
     if !YES_OR_NO.is_match(asked) || ASKS_WHICH.is_match(asked) {

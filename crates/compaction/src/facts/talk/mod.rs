@@ -14,8 +14,8 @@ use crate::facts::text::{clip, ends_with_colon, flat, lines, sentences, without_
 use crate::facts::voice::{ModelTopic, Prompt, ToolTopic};
 use crate::facts::{Detail, Fact, Polarity, Topic};
 use decisions::{
-    CHOSEN_OPTION, CHOSEN_OPTIONS, MAX_ANSWER_CHARS, OPEN_INVITATION, closing_question, read_decisions,
-    replies_to,
+    CHOSEN_OPTION, CHOSEN_OPTIONS, MAX_ANSWER_CHARS, OPEN_INVITATION, closing_question, mentioned_option,
+    read_decisions, replies_to,
 };
 pub(in crate::facts) use decisions::{
     MAX_REPLY_BYTES, answers_question, asks, asks_back, chooses_option, is_question, leaves_question,
@@ -270,7 +270,14 @@ fn read_conclusion(number: usize, plain: &str, refused: bool, start: usize, fact
 fn referred_items(number: usize, plain: &str, prompt: &str) -> Vec<Fact> {
     const MAX_ITEMS: usize = 9;
     const MAX_CHARS: usize = 300;
+    const WHOLE: usize = 600;
     let head = clip(prompt, 2_000).0;
+    // A shorter message is told with all its options.
+    let long = plain.len() > WHOLE && !CHOSEN_OPTION.is_match(head);
+    if let Some(option) = mentioned_option(plain, head).filter(|_| long) {
+        let text = join_sentences(&lines(option), 2 * MAX_CHARS);
+        return vec![Fact::from_model(ModelTopic::Findings, number, text)];
+    }
     let refers = || CUES.refers.is_in(&Lowercased::of(head)) && !CHOSEN_OPTION.is_match(head);
     if !CHOSEN_OPTIONS.is_match(head) && !refers() {
         return Vec::new();
@@ -413,7 +420,10 @@ fn read_end(history: &History, last: Option<usize>, said: Option<usize>, facts: 
         true => Some(ModelTopic::Findings).filter(|_| !facts.iter().any(found)),
         false => Some(ModelTopic::Current),
     };
-    if let Some(topic) = topic.filter(|_| !current.is_empty()) {
+    // "Stopping here", after a "no" that the user took back.
+    let taken_back = |it: &Fact| matches!(it.detail, Detail::Choice { superseded: Some(by), .. } if it.message < said && said < by);
+    let holds = !current.is_empty() && !facts.iter().any(taken_back);
+    if let Some(topic) = topic.filter(|_| holds) {
         facts.push(fact(topic, current));
     }
     // If the user wrote since, that request is what is open.

@@ -249,7 +249,10 @@ fn ranked(all: &[&str]) -> (Vec<(u8, usize)>, bool) {
     let (remaining, offered) = (remaining(all), offered(all));
     // Without its heading, a step that remains or is offered would seem to be done.
     let closes = |at: &usize| !aside[*at] && !remaining[*at] && !offered[*at];
-    let last = (0..all.len()).rfind(closes).unwrap_or(0);
+    // The last items of a list conclude nothing, unless they are sentences.
+    let is_sentence = |it: &str| it.ends_with(['.', '!', '。', '！']);
+    let concluding = |at: &usize| closes(at) && (!is_item(all[*at]) || is_sentence(all[*at]));
+    let last = (0..all.len()).rfind(concluding).or_else(|| (0..all.len()).rfind(closes)).unwrap_or(0);
     let rank = |at: usize, it: &str| match at {
         0 => Some(0),
         at if aside[at] => concludes(&lower[at]).then_some(CONCLUSION_RANK + 1),

@@ -36,13 +36,13 @@ const TRANSCRIPTS: [[&str; 2]; 2] = [
 /// Markers between which Gemini CLI quotes the files that a prompt names; the second may be missing.
 const REFERENCED: [&str; 2] = ["--- Content from referenced files ---", "--- End of content ---"];
 
-/// How the last lines of Spec Kit's templates begin.
-const TEMPLATE_ENDS: [&str; 5] = [
-    "- \"Redis cache hit rate above 80%\"",
-    "Context for prioritization: ",
-    "- ERROR on gate failures",
-    "- **Final Phase**: ",
-    "Note: This command assumes a complete task breakdown",
+/// How the last lines of Spec Kit's templates begin, and their commands.
+const TEMPLATE_ENDS: [(&str, &str); 5] = [
+    ("- \"Redis cache hit rate above 80%\"", "/speckit.specify"),
+    ("Context for prioritization: ", "/speckit.clarify"),
+    ("- ERROR on gate failures", "/speckit.plan"),
+    ("- **Final Phase**: ", "/speckit.tasks"),
+    ("Note: This command assumes a complete task breakdown", "/speckit.implement"),
 ];
 
 /// What the user typed behind a command of Spec Kit, around which Codex sends the command's template, and the template.
@@ -53,7 +53,7 @@ fn spec_kit(text: &str) -> Option<(&str, &str)> {
     let is_template = template.trim_start().starts_with("You **MUST** consider the user input");
     // Codex's editor extension does not fill in the template: what was typed follows it.
     let follows = || {
-        let end = TEMPLATE_ENDS.iter().filter_map(|it| template.rfind(it)).max();
+        let end = TEMPLATE_ENDS.iter().filter_map(|it| template.rfind(it.0)).max();
         let listed =
             || template.rmatch_indices('\n').find(|it| has_marker(template[it.0 + 1..].trim_start()));
         let rest = &template[end.or_else(|| Some(listed()?.0 + 1)).unwrap_or(template.len())..];
@@ -68,9 +68,10 @@ fn behind_ide(text: &str) -> &str {
     text.split_once("## My request for Codex:\n").map_or(text, |it| it.1)
 }
 
-/// Whether a text is the template of a command of Spec Kit without arguments.
-pub(in crate::facts) fn is_bare_spec_kit(text: &str) -> bool {
-    spec_kit(text).is_some_and(|(typed, _)| typed.is_empty())
+/// The command of Spec Kit without arguments whose template a text is.
+pub(in crate::facts) fn bare_spec_kit(text: &str) -> Option<&'static str> {
+    let (_, template) = spec_kit(text).filter(|it| it.0.is_empty())?;
+    Some(TEMPLATE_ENDS.iter().find(|it| template.contains(it.0)).map_or("/speckit", |it| it.1))
 }
 
 /// What the user typed behind a command of Spec Kit; of a command without arguments, the template's first sentence.

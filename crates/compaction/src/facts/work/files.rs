@@ -378,7 +378,7 @@ impl Work<'_> {
         if op != FileOp::Deleted {
             self.uncommitted.edit(number, to.as_deref().unwrap_or(name));
         }
-        self.resolve_misfits(number, name);
+        self.resolve_edits(number, name);
     }
 
     /// Merges spellings of a file: a path relative to a directory in which commands ran, and a path of an

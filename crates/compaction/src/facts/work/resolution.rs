@@ -9,6 +9,7 @@ use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat, sentences, without_durations};
 use crate::facts::{Detail, Fact};
 use history::Output;
+use history::tools::{self, Meaning};
 
 /// Number of messages within which a wrong call is corrected: five calls with their outputs.
 const NEAR: usize = 10;
@@ -423,15 +424,18 @@ impl Work<'_> {
         }
     }
 
-    /// A file was edited: resolves earlier edits of it that did not fit, and edits just before that named no file.
-    pub(super) fn resolve_misfits(&mut self, number: usize, path: &str) {
+    /// A file was edited: resolves earlier edits of it that failed, and edits just before that named no file.
+    pub(super) fn resolve_edits(&mut self, number: usize, path: &str) {
         /// Tools that edit a file.
         const EDITS: [&str; 5] = ["Edit", "MultiEdit", "Write", "edit", "write"];
         for error in self.recent_errors() {
             let near = number.saturating_sub(error.message) <= NEAR;
             let Some((text, Some(of), resolved)) = unresolved(error) else { continue };
             let fits = match of.split_once(' ') {
-                Some((_, edited)) => edited == path && (is_misfit(text) || is_malformed(text)),
+                Some((tool, edited)) => {
+                    let edits = matches!(tools::meaning(tool), Meaning::Edit | Meaning::Create);
+                    edited == path && (edits || is_misfit(text) || is_malformed(text))
+                }
                 None => near && EDITS.contains(&of) && is_malformed(text),
             };
             if fits {
