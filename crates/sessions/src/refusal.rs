@@ -18,8 +18,12 @@ const CLAUDE_CODE_SETTINGS: [(&str, &str); 3] = [
 ];
 
 /// Claude Code: the text before the user's reason.
-const REASON: &str = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file \
-    edit, the new_string was NOT written to the file). To tell you how to proceed, the user said:\n";
+const REJECTED: &str = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file \
+    edit, the new_string was NOT written to the file). ";
+const REASON: [&str; 2] = [
+    "To tell you how to proceed, the user said:\n",
+    "The user provided the following reason for the rejection:",
+];
 
 /// Claude Code: what it adds after a reason, and its own text instead of one if the user answers questions
 /// with a question.
@@ -90,7 +94,9 @@ pub(super) fn claude_code(text: &str) -> Option<Refusal> {
     if !CLAUDE_CODE.iter().any(|it| text.starts_with(it)) {
         return None;
     }
-    let reason = text.strip_prefix(REASON).map(|it| it.split(NOT_THE_REASON[0]).next().unwrap_or(it));
+    let rest = text.strip_prefix(REJECTED).unwrap_or_default();
+    let reason = REASON.iter().find_map(|it| rest.strip_prefix(it));
+    let reason = reason.map(|it| it.split(NOT_THE_REASON[0]).next().unwrap_or(it));
     Some(Refusal {
         reason: reason.filter(|it| !it.trim_start().starts_with(NOT_THE_REASON[1])).and_then(words),
         by_settings: false,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::plan::first_question;
-use super::talk::{is_question, is_trivial, orders::polarity};
+use super::talk::{asks, is_question, is_trivial, orders::polarity};
 use super::text::cues::{CUES, Lowercased};
 use super::text::{clip, flat, sentences};
 use super::voice::{ModelTopic, Prompt, Quote, ToolTopic};
@@ -11,7 +11,7 @@ use super::work::command::is_read_only;
 use super::work::paths::path;
 use super::{Detail, Fact, Topic, Voice, input_of};
 use history::tools;
-use history::{Call, History, Message, Refusal, Role};
+use history::{Call, History, Kind, Message, Refusal, Role};
 
 /// The refused calls. Of refusals without a reason, only a call's newest, and none if the call ran later.
 pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact> {
@@ -76,6 +76,7 @@ fn refusal_fact(
             Some(said) => {
                 Some(Fact::from_user(Topic::Decisions, number, said, choice(Some(flat(&question)), None)))
             }
+            None if is_typed_answer(&history.messages()[number + 1..]) => None,
             None => is_last_matter(&history.messages()[number + 1..]).then(|| {
                 let text = format!("unanswered question to the user: {}", flat(clip(&question, 400).0));
                 Fact::from_model(ModelTopic::Asked, number, text)
@@ -107,6 +108,18 @@ fn waits(call: &Call) -> bool {
     let input = input_of(call);
     let ends = ["Kill", "Stop"].iter().any(|it| call.name.contains(it));
     !ends && ["task_id", "bash_id", "shell_id"].iter().any(|it| input.get(it).is_some())
+}
+
+/// Whether the user closed the dialogue to type the answer: the next message that is not the client's is a short prompt
+/// that asks nothing.
+fn is_typed_answer(after: &[Message]) -> bool {
+    /// Characters.
+    const SHORT: usize = 240;
+    let next = after.iter().find(|it| it.kind != Kind::Context).and_then(Prompt::of);
+    next.is_some_and(|it| {
+        let text = it.whole();
+        text.chars().count() <= SHORT && !is_trivial(&text) && !asks(&text)
+    })
 }
 
 /// Whether the user made at most one more request, so that a question before it may still be open. A slash command

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::ops::Deref;
 
-use super::text::typed::{bare_spec_kit, slash_command, user_text};
+use super::text::typed::{slash_command, spec_kit_command, user_text};
 use super::{Detail, Fact, Topic};
 use history::tools;
 use history::{Call, History, Kind, Message, Output, Refusal, Text};
@@ -148,8 +148,12 @@ impl<'a> Prompt<'a> {
         let parts = user_text(texts[..own].iter().copied()).into_iter().filter(said);
         let mut parts: Vec<Cow<'_, str>> = parts.map(Cow::Borrowed).collect();
         // Arguments say little without the command.
-        let bare = || message.texts().find_map(|it| bare_spec_kit(it.as_str()));
-        let command = message.texts().find_map(|it| slash_command(it.as_str())).or_else(bare);
+        let spec_kit = message.texts().find_map(|it| spec_kit_command(it.as_str()));
+        if let Some((command, true)) = spec_kit {
+            return Some(Self { parts: vec![command.into()], no_arguments: true, asked: 1 });
+        }
+        let slash = message.texts().find_map(|it| slash_command(it.as_str()));
+        let command = slash.or_else(|| spec_kit.map(|it| it.0));
         if let (Some(command), Some(first)) = (command, parts.first_mut()) {
             *first = format!("{command}\n{first}").into();
         }

@@ -56,6 +56,10 @@ impl SummaryReader<'_> {
                 }
                 return;
             }
+            // A sentence about a change: `Updated: the test expects 3 because the first rule also applies`.
+            if list.split(", ").any(|it| it.contains(' ') && !it.contains('/') && !ends_in_extension(it)) {
+                return self.push(Topic::Findings, clip(body, 240).0, Detail::None);
+            }
             for item in list.split(", ") {
                 let (path, to) = match item.split_once(" → ") {
                     Some((path, to)) => (path, Some(whole(to.trim()))),
@@ -148,8 +152,14 @@ pub(super) fn is_path_only(heading: &str) -> bool {
 }
 
 fn is_path(text: &str) -> bool {
+    // `User/linter`, `Complete/partial/empty`
+    let words =
+        text.starts_with(char::is_uppercase) && text.chars().all(|it| it.is_alphabetic() || it == '/');
+    let within = text.contains('/') && !words;
+    text.len() >= 3 && !text.contains(char::is_whitespace) && (within || ends_in_extension(text))
+}
+
+fn ends_in_extension(text: &str) -> bool {
     let ending = text.rsplit_once('.').map_or("", |it| it.1);
-    let known = (1..=5).contains(&ending.len())
-        && ending.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
-    text.len() >= 3 && !text.contains(char::is_whitespace) && (text.contains('/') || known)
+    (1..=5).contains(&ending.len()) && ending.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
 }

@@ -133,6 +133,17 @@ pub(super) static SAYS_NONE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?: (?:were|was|have been|has been))?(?: (?:encountered|found|reported|received|seen|so far|yet))?(?: (?:in|during) (?:this|the) \w+)?\W*$",
 ));
 
+/// Says how things stood when the summary was written.
+pub(super) static STATES: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)^\W*(?:(?:current|ongoing) )?(?:status|state|issue)(?: \([^)]*\))?:|^\W*(?:potential|possible) causes?:|\(current\)|^\W*the (?:immediate|top|first) priority\b",
+    r"|\bcurrent(?:ly)? (?:issue|investigating)\b|\bbeing investigated\b|\bneeds? (?:\w+ )?investigation\b",
+));
+
+/// A step that only looks: as the next step, it was taken at once.
+pub(super) static LOOKS: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)^\W*(?:investigate|check|inspect|examine|look (?:at|into)|verify|navigate to|determine|find out|debug|use \S+ to (?:check|inspect|look))\b",
+);
+
 /// The text of a heading that is marked with `#`.
 pub(super) fn heading_text(lead: &str) -> &str {
     lead.trim_start_matches('#').trim_matches(['*', ' '])

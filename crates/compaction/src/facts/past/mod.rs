@@ -32,8 +32,8 @@ pub(crate) use headings::{
     MORE_DONE, REPLIED_BELOW, REPLY_TO,
 };
 use headings::{
-    ANSWERED_ONCE, BOILERPLATE, Heading, SAYS_NONE, STEP_BOXES, STEP_MARKS, SUFFIXES_ONCE, heading_text,
-    is_lettered, op_in, parse_heading, reply,
+    ANSWERED_ONCE, BOILERPLATE, Heading, LOOKS, SAYS_NONE, STEP_BOXES, STEP_MARKS, SUFFIXES_ONCE,
+    heading_text, is_lettered, op_in, parse_heading, reply,
 };
 use history::{History, Kind, Message, Part};
 use step_index::StepIndex;
@@ -69,6 +69,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
                 in_rule_list: false,
                 has_section: false,
                 answered_ref: None,
+                at_next_step: false,
                 in_analysis: false,
                 indent: 0,
                 label: None,
@@ -162,6 +163,8 @@ struct SummaryReader<'a> {
     /// The reference (`[#12]`) of the last request marked as answered; older summaries mark only its first
     /// line.
     answered_ref: Option<String>,
+    /// The current section is Claude Code's "Optional Next Step".
+    at_next_step: bool,
     /// The current section is an analysis, which the summary after it repeats.
     in_analysis: bool,
     /// Indentation of the last step, if it has a bullet: deeper lines belong to it.
@@ -186,7 +189,7 @@ static NOTHING_LEFT: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 ));
 /// The request that a step is derived from, which is no step: `Direct quote from the conversation:`, `User: "Mend it"`.
 static QUOTES_REQUEST: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)^\W*(?:(?:direct|relevant|exact|verbatim) quotes?(?: (?:from|of) [^:]*)?:|(?:the )?user:\s*[\x22“].*[\x22”]\W*$)",
+    r"(?i)^\W*(?:(?:direct|relevant|exact|verbatim) quotes?(?: (?:from|of) [^:]*)?:|(?:the )?user:\s*[\x22“].*[\x22”]\W*(?:\([^)]*\)\W*)?$)",
 );
 /// What the user does, wants or said; not "prompts for user input".
 static OF_USER: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
@@ -300,6 +303,13 @@ impl SummaryReader<'_> {
 
     fn heading(&mut self, lead: &str, heading: &Heading) {
         let deeper = lead.starts_with('#') && self.level.is_some_and(|it| heading.level > it);
+        // Below "Current work", a label in bold is about that work: `**Errors seen:**`.
+        let label = heading.number.is_none()
+            && !lead.starts_with(['#', '<'])
+            && (self.last_number.is_some_and(|it| it > 0) || self.level.is_some_and(|it| heading.level > it));
+        if label && self.topic == Some(Topic::Current) {
+            return;
+        }
         match self.topic.filter(|_| deeper) {
             Some(Topic::Files) if is_path_only(heading_text(lead)) => self.files(heading_text(lead)),
             Some(Topic::Errors) if is_error_heading(heading) => self.error_heading(heading_text(lead)),
@@ -342,6 +352,7 @@ impl SummaryReader<'_> {
         self.in_rule_list = ["constraint", "preference"].iter().any(|it| heading.title.starts_with(it));
         self.has_section = true;
         self.in_analysis = word == "analysis";
+        self.at_next_step = heading.title.contains("optional next step");
         self.low_priority_section = word == "concept";
         if let Some(rest) = heading.rest {
             self.body(topic, rest);
@@ -558,6 +569,9 @@ impl SummaryReader<'_> {
         }
         if topic.is_open_step() && QUOTES_REQUEST.is_match(body) {
             return;
+        }
+        if self.at_next_step && LOOKS.is_match(body) {
+            return self.push(Topic::Current, clip(body, 400).0, Detail::None);
         }
         let lower = body.to_lowercase();
         let mut text = body;

@@ -7,6 +7,8 @@ use crate::facts::talk::{
 };
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::voice::{Prompt, argless_command, is_asked};
+use crate::facts::work::command::is_read_only;
+use history::tools::{self, Meaning};
 use history::{History, Kind, Message, Role, Text};
 
 /// The message that answered the request before the current one: the last report of the model, or summary, that was
@@ -128,7 +130,8 @@ pub fn answers(history: &History) -> Vec<AnsweredRequest> {
             if let Some(answer) = said.take().filter(answers) {
                 // A reply that asks back has done nothing yet, but may have answered a question.
                 let reply = text_of_model(&messages[answer]);
-                let (open, leaves_open) = (asks_back(&reply), leaves_open(&reply));
+                let leaves_open = leaves_open(&reply);
+                let open = asks_back(&reply) && !(is_report(&messages[answer]) && worked(messages, answer));
                 let is_answered =
                     |it: &mut AnsweredRequest| !open || is_question(&messages[it.request].plain());
                 out.extend(asked.extract_if(.., is_answered).map(|it| AnsweredRequest {
@@ -154,6 +157,17 @@ pub fn answers(history: &History) -> Vec<AnsweredRequest> {
         }
     }
     out
+}
+
+/// Whether the turn that ends with message `reply` changed something, so that its report answers though it asks on.
+fn worked(messages: &[Message], reply: usize) -> bool {
+    let turn = messages[..reply].iter().rev().take_while(|it| !is_asked(it));
+    let mut actions = turn.flat_map(Message::calls).flat_map(tools::actions);
+    actions.any(|it| match it.meaning {
+        Meaning::Edit | Meaning::Create | Meaning::Delete | Meaning::Rename => true,
+        Meaning::Run => it.command.is_some_and(|it| !is_read_only(&it)),
+        _ => false,
+    })
 }
 
 /// For a compacted history that begins with several prompts, the message after the second to last: the
@@ -185,6 +199,9 @@ pub(super) fn leaves_open(text: &str) -> bool {
 
 pub(super) fn is_request(message: &Message) -> bool {
     // What an editor adds about its open files makes no request of a "yes".
-    let typed = || Prompt::of(message).map_or_else(|| message.plain(), |it| it.whole().to_string());
-    argless_command(message).is_some() || message.is_prompt() && !is_trivial(&typed())
+    let asks = || match Prompt::of(message) {
+        Some(it) => it.is_argless_command() || !is_trivial(&it.whole()),
+        None => !is_trivial(&message.plain()),
+    };
+    argless_command(message).is_some() || message.is_prompt() && asks()
 }

@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::evidence::Evidence;
+use super::headings::STATES;
 use super::progress;
 use super::replies::{
     AnsweredRequest, answers, is_answer, is_request, last_answered, last_report, last_turning_point,
@@ -116,6 +117,11 @@ pub(in crate::facts) fn drop_superseded(history: &History, changed: &[TaskUpdate
         step.is_empty() || !step.iter().all(|it| runs.get(it).is_some_and(|it| *it > fact.message))
     });
     let since = temporary::last_work(history, facts).max(temporary::last_statement(history));
+    let status = |it: &Fact| {
+        let kind = matches!(it.topic, Topic::Errors | Topic::Findings | Topic::Open | Topic::Active);
+        kind && it.voice() == Voice::Summary && it.message < since && STATES.is_match(&it.text)
+    };
+    facts.retain(|it| !status(it));
     let stated = |it: &Fact| it.topic == Topic::Current && it.voice() == Voice::Summary;
     let is_outdated = |it: &Fact| stated(it) && (it.message < since || outdated.contains(&it.message));
     // Rules do not become outdated with the turn, unless they say what was to be done in it.
@@ -320,7 +326,7 @@ fn is_abandoned(
     };
     let reaches_goal = |reply: usize| {
         let text = text_of_model(&history.messages()[reply]);
-        let done = sentences(&text).into_iter().take(1).find(|it| progress::says_done(it));
+        let done = sentences(&text).into_iter().take(2).find(|it| progress::says_done(it));
         let goal = goals.get(&step.message);
         done.is_some_and(|it| goal.is_some_and(|goal| stems(it).intersection(goal).count() >= COMMON))
     };

@@ -53,7 +53,7 @@ const MIN_REPORT_BYTES: usize = 200;
 
 /// Whether the model ends its turn with a report: a message without calls, and long enough, or one that delivers its
 /// answer by a tool.
-pub(super) fn is_report(message: &Message) -> bool {
+pub(in crate::facts) fn is_report(message: &Message) -> bool {
     message.role == Role::Assistant
         && message.kind == Kind::Said
         && (delivers(message) || message.calls().next().is_none() && message.plain().len() > MIN_REPORT_BYTES)

@@ -68,6 +68,8 @@ static SUGGESTED: AsciiFirstRegex =
 pub(super) static OPEN_INVITATION: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)\banything (?:else|more)\b|\bsomething (?:else|more) (?:i|to|you)\b|\bwhat(?:'s|’s| is| comes)? (?:next|else)\b|\b(?:how|what) (?:else )?can i (?:help|do)\b",
     r"|\bwhat would you like(?: me)? to (?:do|work)\b|\bother (?:questions|requests|changes)\b",
+    r"|gi(?:ú|u)p gì|(?:puedo|podemos) ayudar(?:te|le)?|posso (?:te )?ajudar|puis-je (?:vous |t['’])?aider|kann ich (?:ihnen|dir|dich)? ?(?:\w+ )?helfen",
+    r"|чем (?:я )?могу помочь|(?:帮|幫|帮助|幫助|协助|協助)(?:到)?(?:你|您)(?:的)?(?:吗|嗎|呢)?|お手伝い|무엇을 도와|도와드릴까요",
 ));
 /// An order to find something out, which decides nothing.
 static ASKS_WHETHER: AsciiFirstRegex = AsciiFirstRegex::new(
@@ -218,7 +220,7 @@ pub(super) fn read_decisions(
         // Approval may come with a further question.
         let approved = approves(&lower, whole);
         // A suggestion may be all that was asked.
-        let means = advised.filter(|it| approved && flat(it.0) != it.1).map(|it| it.1);
+        let means = advised.filter(|it| approved && without_bold(&flat(it.0)) != it.1).map(|it| it.1);
         if approved && let Some(offer) = asked {
             take_back_refusal(number, offer, facts);
         }

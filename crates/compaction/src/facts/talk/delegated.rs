@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet};
 use super::report::{shortened, speaks, text_of_model, without_closing_questions};
 use crate::facts::past::overtaken::content_words;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
-use crate::facts::text::lines;
+use crate::facts::text::{flat, lines};
 use crate::facts::voice::ModelTopic;
-use crate::facts::{Fact, Voice};
+use crate::facts::{Fact, Voice, input_of};
 use history::tools::{Meaning, meaning};
 use history::{History, Message, Role};
 
@@ -81,6 +81,40 @@ fn notices(message: &Message) -> Vec<Notice> {
         })
     };
     text.split("<task-notification>").filter_map(read).collect()
+}
+
+/// The agents that were started in the background in the last two turns and have not ended (Claude Code).
+pub(in crate::facts) fn running(history: &History) -> Vec<Fact> {
+    const TURNS: usize = 2;
+    let messages = history.messages();
+    let prompts: Vec<usize> = history.prompts().collect();
+    let from = prompts.iter().rev().nth(TURNS - 1).copied().unwrap_or(0);
+    let mut names: HashMap<&str, String> = HashMap::new();
+    let mut agents: Vec<(usize, String, String)> = Vec::new();
+    for (number, message) in messages.iter().enumerate().skip(from) {
+        for call in message.calls().filter(|it| meaning(&it.name) == Meaning::Delegate) {
+            let what = input_of(call).get("description").and_then(|it| it.as_str()).map(flat);
+            names.insert(&call.id, what.unwrap_or_default());
+        }
+        for output in message.outputs() {
+            let text = output.text.as_str();
+            let id = text.split_once("agentId: ").and_then(|it| it.1.split_whitespace().next());
+            if let Some(id) = id.filter(|_| text.starts_with(LAUNCHED[0]))
+                && let Some(what) = names.get(&*output.id)
+            {
+                agents.push((number, id.to_owned(), what.clone()));
+            } else if !agents.is_empty() && !text.contains("<status>running</status>") {
+                agents.retain(|it| !text.contains(&it.1));
+            }
+        }
+        let notice = message.role == Role::User && !message.is_prompt() && !agents.is_empty();
+        let text = Some(message.plain()).filter(|_| notice).unwrap_or_default();
+        agents.retain(|it| !text.contains(&it.1) && (it.2.is_empty() || !text.contains(&it.2)));
+    }
+    let told = |(number, id, what): (usize, String, String)| {
+        Fact::from_model(ModelTopic::Active, number, format!("background agent {id}: {what}"))
+    };
+    agents.into_iter().map(told).collect()
 }
 
 /// What an earlier summary says of a step that an agent was working on.

@@ -8,6 +8,7 @@ pub(in crate::facts) mod orders;
 pub(in crate::facts) mod overruled;
 pub(in crate::facts) mod report;
 
+use crate::facts::past::temporary::is_report;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::{clip, ends_with_colon, flat, lines, sentences, without_sentences};
@@ -120,6 +121,9 @@ pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
         }
     }
     facts.extend(delegated::read(history));
+    if let (Some(request), Some(said)) = (last_request, last_model_message) {
+        read_turn(messages, request, said, &mut facts);
+    }
     read_end(history, last_request, last_model_message, &mut facts);
     facts
 }
@@ -165,7 +169,22 @@ fn read_objection(number: usize, prompt: &str, before: &[Message], facts: &mut V
     }
 }
 
-const GREETINGS: [&str; 3] = ["hi", "hello", "hey"];
+const GREETINGS: [&str; 14] = [
+    "hi",
+    "hello",
+    "hey",
+    "hola",
+    "bonjour",
+    "salut",
+    "olá",
+    "oi",
+    "hallo",
+    "ciao",
+    "привет",
+    "xin chao",
+    "xin chào",
+    "你好",
+];
 
 fn is_one_of(words: &[&str], text: &str) -> bool {
     words.iter().any(|it| text.trim_end_matches(['.', '!']).eq_ignore_ascii_case(it))
@@ -257,7 +276,9 @@ fn is_narration(lower: &Lowercased) -> bool {
 fn read_conclusion(number: usize, plain: &str, refused: bool, start: usize, facts: &mut Vec<Fact>) {
     let plain = without_closing_questions(plain);
     let advice = |it: &str| refused && CUES.recommends.is_in(&Lowercased::of(it));
-    let text = without_sentences(&shortened(&lines(plain), 600), advice).trim().to_owned();
+    // What it was about to do was done, or not, in the messages since.
+    let over = |it: &str| advice(it) || announces(it);
+    let text = without_sentences(&shortened(&lines(plain), 600), over).trim().to_owned();
     // A text that ends with a colon announces a step that was taken since.
     if text.chars().count() >= MIN_FINDING_CHARS && !text.ends_with(':') && is_informative(plain) {
         withdraw_findings(number, start, facts);
@@ -384,6 +405,33 @@ fn state_at(messages: &[Message], at: usize, at_end: bool) -> String {
         true => flat(&rest),
         false if at_end => current_state(&text),
         false => String::new(),
+    }
+}
+
+/// What the model said in the current turn before its last message, the newest first: no prompt follows that would make
+/// it a reply, and nothing later repeats it.
+fn read_turn(messages: &[Message], request: usize, said: usize, facts: &mut Vec<Fact>) {
+    const MOST: usize = 8;
+    const CHARS: usize = 400;
+    let found = |at: usize| move |it: &Fact| it.topic == Topic::Findings && it.message == at;
+    let mut told = 0;
+    for at in (request + 1..said).rev().filter(|it| speaks(&messages[*it])) {
+        if told == MOST {
+            break;
+        }
+        let text = text_of_model(&messages[at]);
+        let report = is_report(&messages[at]);
+        let next = messages[at + 1..].iter().find(|it| it.is_prompt() || speaks(it));
+        if !report && facts.iter().any(found(at)) || next.is_some_and(Message::is_prompt) {
+            continue;
+        }
+        let plain = without_closing_announcements(without_closing_questions(&text));
+        let text = flat(&without_sentences(&shortened(&lines(plain), CHARS), announces));
+        if text.chars().count() >= MIN_FINDING_CHARS && !text.ends_with(':') && is_informative(&text) {
+            facts.retain(|it| !found(at)(it));
+            facts.push(Fact::from_model(ModelTopic::Findings, at, text));
+            told += 1;
+        }
     }
 }
 

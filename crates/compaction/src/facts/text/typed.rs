@@ -4,7 +4,7 @@
 use super::has_marker;
 
 /// Elements that clients insert in a user message.
-const INJECTED: [&str; 19] = [
+const INJECTED: [&str; 20] = [
     "system-reminder",
     "ide_opened_file",
     "ide_selection",
@@ -20,6 +20,7 @@ const INJECTED: [&str; 19] = [
     "ci-monitor-event",
     "teammate-message",
     "agent-message",
+    "cross-session-message",
     "subagent_notification",
     "turn_aborted",
     "skill",
@@ -68,10 +69,11 @@ fn behind_ide(text: &str) -> &str {
     text.split_once("## My request for Codex:\n").map_or(text, |it| it.1)
 }
 
-/// The command of Spec Kit without arguments whose template a text is.
-pub(in crate::facts) fn bare_spec_kit(text: &str) -> Option<&'static str> {
-    let (_, template) = spec_kit(text).filter(|it| it.0.is_empty())?;
-    Some(TEMPLATE_ENDS.iter().find(|it| template.contains(it.0)).map_or("/speckit", |it| it.1))
+/// The command of Spec Kit whose template a text is, and whether nothing was typed behind it.
+pub(in crate::facts) fn spec_kit_command(text: &str) -> Option<(&'static str, bool)> {
+    let (typed, template) = spec_kit(text)?;
+    let known = TEMPLATE_ENDS.iter().find(|it| template.contains(it.0));
+    Some((known.map_or("/speckit", |it| it.1), typed.is_empty() && known.is_some()))
 }
 
 /// What the user typed behind a command of Spec Kit; of a command without arguments, the template's first sentence.

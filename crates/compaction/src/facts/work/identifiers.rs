@@ -271,7 +271,7 @@ fn is_search(action: &Action) -> bool {
 }
 
 /// The part of a macOS screenshot's file name before the time.
-static SHOT: AsciiFirstRegex = AsciiFirstRegex::new(r"\b\d{4}-\d\d-\d\d at $");
+static SHOT: AsciiFirstRegex = AsciiFirstRegex::new(r"\b\d{4}-\d\d-\d\d\\? at\\? $");
 
 /// Whether a name that follows `before` is part of a longer one, or a number that counts something else.
 fn is_part_of_other(kind: Name, before: &str, name: &str) -> bool {
@@ -459,6 +459,8 @@ fn is_informative(kind: Name, text: &str) -> bool {
             !["arXiv", "session_id", "cell_id", "yield_time_ms", "max_output_tokens"]
                 .contains(&setting_key(text))
                 && !value.is_empty()
+                // What a counter begins with.
+                && (value != "0" || text.starts_with(char::is_uppercase))
                 && !value.starts_with(['%', '='])
         }
         Name::Port | Name::Id | Name::Colour => true,

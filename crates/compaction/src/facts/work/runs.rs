@@ -28,6 +28,16 @@ struct Run<'a> {
     output: &'a Output,
 }
 
+/// What the exit code alone tells, of an output that the agent has cleared.
+fn outcome_of_cleared(output: &Output, command: &ParsedCommand) -> Outcome {
+    let ok = match output.exit {
+        Some(0) => (!command.is_compound()).then_some(true),
+        Some(_) if !command.hides_failure() && !command.exits_1_on_no_match() => Some(false),
+        Some(_) | None => None,
+    };
+    Outcome { ok, exit: output.exit.filter(|_| ok.is_some()), ..Outcome::default() }
+}
+
 impl Work<'_> {
     pub(super) fn read_run(&mut self, number: usize, call: &Call, actions: &[Action], output: &Output) {
         let commands: Vec<&str> = actions.iter().filter_map(|it| it.command.as_deref()).collect();
@@ -145,7 +155,7 @@ impl Work<'_> {
         let parsed = ParsedCommand::of(command);
         let read_only = parsed.is_read_only();
         if output.cleared {
-            outcome = Outcome::default();
+            outcome = outcome_of_cleared(output, &parsed);
         }
         if outcome.ok == Some(true) && outcome.result.is_none() && is_silent_test(&parsed, command, output) {
             outcome = Outcome { ok: None, result: Some(outcome::PRINTED_NOTHING.into()), ..outcome };

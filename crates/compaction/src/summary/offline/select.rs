@@ -30,16 +30,15 @@ pub(super) fn facts_of_region<'a>(
 ) -> Vec<&'a Fact> {
     let only_files = patterns(&ask.spec.only_files);
     let is_summarized = |fact: &Fact| is_summarized(fact, &only_files, ask);
-    let told = |step: &&Fact| {
-        let twice = |it: &Fact| {
-            it.topic == Topic::Current || it.topic == Topic::Findings && it.message == step.message
-        };
-        ask.region.len() > 1 && !ledger.facts.iter().filter(|it| is_summarized(it)).any(twice)
-    };
-    let step = step.filter(told).filter(|it| is_summarized(it));
+    let told = || !ledger.facts.iter().any(|it| it.topic == Topic::Current && is_summarized(it));
+    let step = step.filter(|it| ask.region.len() > 1 && told() && is_summarized(it));
+    // The step says what the finding from its message says.
+    let of_step =
+        |it: &&Fact| it.topic == Topic::Findings && step.is_some_and(|step| step.message == it.message);
     let pursued = pursued_behind(ledger, ask, tail);
     let last = ask.region.end == tail.from && section_of(&ask.spec.sections, Topic::Open).is_some();
     let own = ledger.facts.iter().filter(|it| is_summarized(it) || last && tail.leaves_unnamed(it));
+    let own = own.filter(|it| !of_step(it));
     let facts = pursued.into_iter().chain(own).chain(step);
     let before = changed_before(ledger, changed_again, ask);
     let facts: Vec<&Fact> = facts.chain(before.into_iter().filter(|it| is_summarized(it))).collect();

@@ -1,7 +1,7 @@
 //! Commits of this session that no longer exist: their branch was rebased, amended or reset.
 
 use super::super::command::ParsedCommand;
-use super::{COMMITTED, git_args, is_same_commit, log};
+use super::{BEGINS, COMMITTED, git_args, is_same_commit, log};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 
 static REBASED: AsciiFirstRegex = AsciiFirstRegex::new(
@@ -55,13 +55,27 @@ pub(in crate::facts) struct Commits {
 impl Commits {
     /// Whether [`Self::record`] needs the output of a command.
     pub(in crate::facts) fn concerns(command: &str) -> bool {
-        ["commit", "rebase", "reset", "--continue", "branch", "checkout", "switch", "git log", "git status"]
-            .iter()
-            .any(|it| command.contains(it))
+        [
+            "git init",
+            "commit",
+            "rebase",
+            "reset",
+            "--continue",
+            "branch",
+            "checkout",
+            "switch",
+            "git log",
+            "git status",
+        ]
+        .iter()
+        .any(|it| command.contains(it))
     }
 
     /// Records a successful command.
     pub(in crate::facts) fn record(&mut self, command: &str, output: &str) {
+        if output.contains(BEGINS[0]) {
+            self.lost.extend(self.existing.drain(..).map(|it| it.1));
+        }
         let now = NOW_AT.captures_iter(output).last().and_then(|it| it.get(1));
         let mut rewritten = None;
         let parsed = ParsedCommand::of(command);

@@ -2,7 +2,7 @@
 
 use super::super::command::{ParsedCommand, greps};
 use super::super::file_mentions;
-use super::{COMMITTED, git_args, is_same_commit};
+use super::{BEGINS, COMMITTED, git_args, is_same_commit};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat, sentences};
 
@@ -73,6 +73,10 @@ impl Log {
         prompts: &[String],
     ) {
         let amends = command.programs().any(|it| it.contains(&"--amend"));
+        // What was listed before is of another repository.
+        if tree.is_none() && BEGINS.iter().any(|it| output.contains(it)) {
+            self.forget();
+        }
         for words in command.programs() {
             match git_args(&words) {
                 // The newest commit is no longer known.

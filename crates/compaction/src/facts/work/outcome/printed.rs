@@ -31,6 +31,7 @@ static VERDICT: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"|^No tests found, exiting with code [1-9].*$|^\W*ELIFECYCLE\W+(?:Test|Command) failed\b.*$",
     r"|^nginx: .* test failed\s*$|^\W*This is not the tsc command you are looking for\b.*$",
     r"|^\W*NX\W+Running target.* failed\s*$|^\W*(?:Some|[1-9]\d*) (?:\w+ ){0,2}checks failed\b[^(\n]*$",
+    r"|^\W*(?:❌|✗) ?FAILED\b[^\n]*$",
 ));
 /// GitHub's answer to a successful `ssh -T`, which exits with 1.
 static AUTHENTICATED: AsciiFirstRegex =
