@@ -17,8 +17,8 @@ mod findings;
 mod places;
 mod said;
 
-/// A session from text: `@user`, `@model`, `@context`, `@summary`, `@call NAME ID`, `@free NAME ID`, `@out ID [failed|refused|denied]`,
-/// each with the lines below it.
+/// A session from text: `@user`, `@model`, `@context`, `@summary`, `@call NAME ID`, `@free NAME ID`, `@out ID [failed|refused|denied]` or
+/// `@out ID cleared EXIT-CODE`, each with the lines below it.
 pub(crate) fn session(text: &str) -> History {
     let mut messages = Vec::new();
     let mut open: Option<(&str, String)> = None;
@@ -49,7 +49,9 @@ pub(crate) fn session(text: &str) -> History {
                 let failed = refused || words.get(2) == Some(&"failed");
                 let reason = Some(body).filter(|it| !denied && !it.is_empty()).map(Into::into);
                 let refusal = refused.then(|| Box::new(Refusal { reason, by_settings: denied }));
-                let output = Output { failed, refusal, ..Output::new(words[1], body) };
+                let cleared = words.get(2) == Some(&"cleared");
+                let exit = words.get(3).map(|it| it.parse().unwrap());
+                let output = Output { failed, refusal, cleared, exit, ..Output::new(words[1], body) };
                 Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)])
             }
             other => panic!("unknown {other}"),

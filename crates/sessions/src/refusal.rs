@@ -146,6 +146,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_users_reason_is_known_in_both_wordings() {
+        for head in REASON {
+            let text = format!("{REJECTED}{head} keep the old one\n\nNote: The user's next message may contain more");
+            let reason = claude_code(&text).and_then(|it| it.reason);
+            assert_eq!(reason.as_deref(), Some("keep the old one"), "{text}");
+        }
+    }
+
+    #[test]
     fn a_reviewer_of_codex_that_failed_denied_nothing() {
         let rejected = |reason: &str| {
             let rejected = "This action was rejected due to unacceptable risk";
