@@ -148,7 +148,9 @@ mod tests {
     #[test]
     fn the_users_reason_is_known_in_both_wordings() {
         for head in REASON {
-            let text = format!("{REJECTED}{head} keep the old one\n\nNote: The user's next message may contain more");
+            let text = format!(
+                "{REJECTED}{head} keep the old one\n\nNote: The user's next message may contain more"
+            );
             let reason = claude_code(&text).and_then(|it| it.reason);
             assert_eq!(reason.as_deref(), Some("keep the old one"), "{text}");
         }

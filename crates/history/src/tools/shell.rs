@@ -2,6 +2,7 @@
 //! redirections and here-documents, and says nothing about paths with variables or patterns in them.
 
 mod effects;
+mod scripts;
 mod split;
 
 use std::sync::Arc;
@@ -273,6 +274,17 @@ pub(super) fn documents(command: &str, dir: Option<&str>) -> Vec<Document> {
     out
 }
 
+/// A word of one path with the value of the variable that it names: `src/$name.rs`, `${name}`.
+fn with_value(word: &str, name: &str, value: &str) -> Option<String> {
+    let (at, mark) = [format!("${{{name}}}"), format!("${name}")]
+        .into_iter()
+        .find_map(|it| word.find(&it).map(|at| (at, it)))
+        .filter(|_| !word.contains(char::is_whitespace))?;
+    let (before, rest) = (&word[..at], &word[at + mark.len()..]);
+    let longer = !mark.ends_with('}') && rest.starts_with(|it: char| it.is_alphanumeric() || it == '_');
+    (!longer).then(|| format!("{before}{value}{rest}"))
+}
+
 /// The file actions of a command, in order. `dir` is where it runs; `cd` changes it.
 pub(super) fn actions(command: &str, dir: Option<&str>) -> Vec<Action> {
     let mut out: Vec<Action> = Vec::new();
@@ -293,9 +305,7 @@ pub(super) fn actions(command: &str, dir: Option<&str>) -> Vec<Action> {
             [head, ..] if head == "done" => each = None,
             _ => {}
         }
-        let names = |word: &str, name: &str| {
-            word.strip_prefix('$').is_some_and(|it| it.trim_matches(['{', '}']) == name)
-        };
+        let names = |word: &str, name: &str| with_value(word, name, "").is_some();
         // `[ -f "$f" ]`: which of the values exist is unknown.
         let tests = words.iter().any(|it| ["[", "[[", "test"].contains(&it.as_str()));
         if let Some((name, values)) = &mut each
@@ -337,7 +347,7 @@ pub(super) fn actions(command: &str, dir: Option<&str>) -> Vec<Action> {
         match &each {
             Some((name, values)) if words.iter().any(|it| names(it, name)) => {
                 for value in values {
-                    let value_of = |it: &String| if names(it, name) { value.clone() } else { it.clone() };
+                    let value_of = |it: &String| with_value(it, name, value).unwrap_or_else(|| it.clone());
                     touched(&words.iter().map(value_of).collect::<Vec<_>>(), simple, &mut out);
                 }
             }
@@ -552,7 +562,7 @@ mod tests {
             ("# rm a\nrm b", "Delete b"),
             (
                 "for f in a.rs 'b c.rs' *.md; do echo \"$f\"; nl -ba \"$f\" | head -3; cat x${f}; done; cat $f",
-                "Read a.rs, Read b c.rs",
+                "Read a.rs, Read b c.rs, Read xa.rs, Read xb c.rs",
             ),
             ("for it in a.py\ndo sed -i s/x/y/ ${it}\ndone", "Edit a.py"),
         ] {

@@ -225,6 +225,11 @@ impl<'a> Evidence<'a> {
         !items.is_empty() && items.iter().all(named)
     }
 
+    /// Whether the files that a step names were read or changed after it.
+    pub(super) fn all_seen(&self, step: &str, message: usize) -> bool {
+        self.all_files(step, message, |_, op| op != FileOp::Mentioned)
+    }
+
     /// Whether the files that a step names were changed after it, and a commit followed.
     fn committed(&self, step: &str, message: usize) -> bool {
         let last = self.last_commit().unwrap_or(0);

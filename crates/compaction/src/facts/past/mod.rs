@@ -187,6 +187,10 @@ static NOTHING_LEFT: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)^\W*(?:no (?:next|further|remaining|pending) (?:steps?|actions?|tasks?|work)\b",
     r"|(?:the|all) (?:[\w-]+ ){0,2}(?:tasks?|work|requests?) (?:has|have|is|are) (?:been )?(?:now )?(?:fully |successfully )?(?:completed?|done|finished)\b)",
 ));
+/// A next step that says that the work is complete.
+static ALL_COMPLETE: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)^\W*(?:the|all) (?:[\w-]+ ){0,3}(?:is|are|has been|have been) (?:now )?(?:fully |successfully )?(?:completed?|done|finished|ready)\b",
+);
 /// The request that a step is derived from, which is no step: `Direct quote from the conversation:`, `User: "Mend it"`.
 static QUOTES_REQUEST: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)^\W*(?:(?:direct|relevant|exact|verbatim) quotes?(?: (?:from|of) [^:]*)?:|(?:the )?user:\s*[\x22“].*[\x22”]\W*(?:\([^)]*\)\W*)?$)",
@@ -570,7 +574,7 @@ impl SummaryReader<'_> {
         if topic.is_open_step() && QUOTES_REQUEST.is_match(body) {
             return;
         }
-        if self.at_next_step && LOOKS.is_match(body) {
+        if self.at_next_step && (LOOKS.is_match(body) || ALL_COMPLETE.is_match(body)) {
             return self.push(Topic::Current, clip(body, 400).0, Detail::None);
         }
         let lower = body.to_lowercase();

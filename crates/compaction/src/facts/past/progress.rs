@@ -40,6 +40,9 @@ static LIMITED: AsciiFirstRegex = AsciiFirstRegex::new(
 static LEFT: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)\b(?:waits?|waiting|still|except|later|postponed|deferred|skipped|unchanged|untouched|left (?:out|open|for|as))\b",
 );
+/// A step that waits for the user, or for another one.
+static WAITS: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?i)^\W*(?:when|once|if|upon|then|later|await|after (?:the user|approval))\b");
 /// Steps that such a report does not close: delivery, steps of other people, steps for later.
 static NOT_WORK: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)^\W*(?:then |finally |also |need to |still )*(?:commit|push|merge|rebase|tag|deploy|release|publish)\b|\bgit (?:add|commit|push|tag|merge)\b",
@@ -111,6 +114,7 @@ impl<'h> Progress<'h> {
             return Some(*report);
         }
         if step.voice() == Voice::Summary
+            && !WAITS.is_match(&step.text)
             && let Some(report) = self.resumed.get(&step.message).filter(|_| !NOT_WORK.is_match(&step.text))
         {
             return Some(*report);

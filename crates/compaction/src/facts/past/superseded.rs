@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::evidence::Evidence;
-use super::headings::STATES;
+use super::headings::{LOOKS, STATES};
 use super::progress;
 use super::replies::{
     AnsweredRequest, answers, is_answer, is_request, last_answered, last_report, last_turning_point,
@@ -247,11 +247,16 @@ static AWAITS_USER: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?: (?:on|about) [^,;]*)?\W*$|^\W*(?:the )?user has(?:n['’]t| not) (?:yet )?(?:provided|given|replied|responded|answered)\b[^;]*$",
 ));
 
+fn plans(call: &&Call) -> bool {
+    tools::meaning(&call.name) == Meaning::Plan
+}
+
 /// Drops steps that [`Evidence`] shows to be done. Marks as unconfirmed the steps of an earlier summary, and those of a
 /// plan that the model reported on before the user asked for something else, if nothing since confirms them.
 pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
     // Steps that the model ticked off show that it kept its list up to date.
-    let kept_up = facts.iter().any(|it| it.topic == Topic::Done && it.voice() == Voice::Model);
+    let kept_up = facts.iter().any(|it| it.topic == Topic::Done && it.voice() == Voice::Model)
+        && history.messages().iter().flat_map(Message::calls).filter(plans).nth(1).is_some();
     progress::close_steps(history, facts);
     let evidence = Evidence::of(facts);
     let step = Fact::is_open_step;
@@ -267,7 +272,9 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
                     && sentences(&it.text).first().is_some_and(|it| AWAITS_USER.is_match(it))
             };
             let overtaken = || {
-                it.voice() == Voice::Summary && (evidence.shows_worked_on(&it.text, it.message) || answered())
+                let looked = || LOOKS.is_match(&it.text) && evidence.all_seen(&it.text, it.message);
+                let worked_on = || evidence.shows_worked_on(&it.text, it.message);
+                it.voice() == Voice::Summary && (worked_on() || looked() || answered())
             };
             let done = || evidence.shows_done(&it.text, it.message) || overtaken();
             step(it) && (nothing_left(it) || done())

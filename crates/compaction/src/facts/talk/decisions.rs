@@ -177,6 +177,21 @@ pub(super) fn read_decisions(
             let detail = Detail::Choice { asked, means, refused, superseded: None };
             facts.push(Fact::from_user(Topic::Decisions, number, text, detail));
         };
+    // "B, A": one for each of several questions. One alone does not say which of them it answers.
+    let letters: Vec<&str> = whole.split([',', ' ', ';', '/']).filter(|it| !it.is_empty()).collect();
+    let only_letters = letters.iter().all(|it| it.len() == 1);
+    let tables = if only_letters { option_tables(&before) } else { Vec::new() };
+    if tables.len() > 1 {
+        if letters.len() == tables.len() {
+            let of = |(letter, table): (&&str, &Vec<(String, String)>)| {
+                let found = table.iter().find(|it| it.0.eq_ignore_ascii_case(letter));
+                found.map_or_else(|| (*letter).to_owned(), |it| it.1.clone())
+            };
+            let means: Vec<String> = letters.iter().zip(&tables).map(of).collect();
+            push(said.clone(), asked, Some(means.join("; ")), false, facts);
+        }
+        return;
+    }
     // "2", "option B", "go with the first": refers to the offered options.
     // An option may be quoted only to ask about it.
     let asks_about = is_question(whole) && whole.split_whitespace().count() > MAX_ECHO_WORDS;
@@ -310,6 +325,20 @@ fn option(message: &str, wanted: &str) -> Option<String> {
     // The cells of a table's row.
     let text = offered[2].trim_matches(['*', ' ', '|']).replace(" | ", "; ");
     Some(without_bold(&flat(clip(&text, 200).0)))
+}
+
+/// The tables of options in a message: label and text of each row.
+fn option_tables(message: &str) -> Vec<Vec<(String, String)>> {
+    static ROW: AsciiFirstRegex = AsciiFirstRegex::new(r"(?m)^\s*\|\s*\**([A-H])\**\s*\|\s*([^|\n]+?)\s*\|");
+    let mut out: Vec<Vec<(String, String)>> = Vec::new();
+    for row in ROW.captures_iter(message) {
+        let (label, text) = (row[1].to_owned(), without_bold(&flat(clip(&row[2], 200).0)));
+        match out.last_mut().filter(|it| it.iter().all(|it| it.0 != label)) {
+            Some(table) => table.push((label, text)),
+            None => out.push(vec![(label, text)]),
+        }
+    }
+    out
 }
 
 /// The option of a message that a prompt mentions by its number, with the text below its heading: `how do I do option 2`.

@@ -145,7 +145,10 @@ fn read_objection(number: usize, prompt: &str, before: &[Message], facts: &mut V
     // "Apply them, no need to draft first" objects to nothing.
     let begins = |it: &&str| {
         let lower = Lowercased::of(it);
-        CUES.forbid.around(&lower).is_some_and(|it| it.0.split_whitespace().count() <= 3)
+        let opens = |(before, from): (&str, &str)| {
+            before.split_whitespace().count() <= 3 && !before.contains(',') && !from.starts_with(',')
+        };
+        CUES.forbid.around(&lower).is_some_and(opens)
     };
     let no = sentences(prompt).first().copied().filter(|it| polarity(it) == Some(Polarity::Forbid));
     let Some(no) = no.filter(begins) else { return };

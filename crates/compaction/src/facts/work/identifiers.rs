@@ -428,6 +428,7 @@ fn is_informative(kind: Name, text: &str) -> bool {
                 && (text.contains(char::is_alphabetic) || text.matches('.').count() > 1)
                 && !text.starts_with("0.0.0.0")
                 && !text.starts_with("127.")
+                && !text.starts_with("192.168.")
                 && text.len() <= 60
         }
         Name::Ticket => {
@@ -437,7 +438,9 @@ fn is_informative(kind: Name, text: &str) -> bool {
                 "IEEE", "PHASE", "STEP", "PART", "STAGE", "ROUND", "MINOR", "MAJOR", "NOTE", "NIT",
                 "BLOCKER", "CRITICAL", "FINDING",
             ];
-            !NO_TRACKERS.contains(&name)
+            // A shade of grey: `#666`.
+            let grey = ["#000", "#333", "#444", "#555", "#666", "#777", "#888", "#999"].contains(&text);
+            !NO_TRACKERS.contains(&name) && !grey
         }
         Name::Url => {
             let host = text.split('/').nth(2).unwrap_or_default();

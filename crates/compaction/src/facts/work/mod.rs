@@ -470,7 +470,9 @@ impl Work<'_> {
 
     /// Reads the report of a subagent, whose own calls are not in this session.
     fn read_report(&mut self, number: usize, call: &Call, report: &str) {
-        if report.contains("nothing to commit, working tree clean") {
+        const CLEAN: [&str; 3] = ["working tree clean", "working tree is clean", "working tree: clean"];
+        let lower = report.to_lowercase();
+        if CLEAN.iter().any(|it| lower.contains(it)) {
             self.uncommitted.forget();
         } else if !only_looks(call) {
             self.uncommitted.delegate(number);

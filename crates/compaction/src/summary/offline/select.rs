@@ -70,10 +70,11 @@ fn pursued_behind<'a>(ledger: &'a Ledger, ask: &OfflineRequest, tail: &Tail) -> 
     ledger.about(Topic::Goal).find(|it| wanted && it.message == newest)
 }
 
-/// The files that are changed behind the region. Those that are deleted there are no files of the work any more.
+/// The files that are changed behind the region. Those that are deleted or renamed there are no files of the work any
+/// more.
 pub(super) fn changed_behind<'a>(ledger: &'a Ledger, ask: &OfflineRequest) -> HashSet<&'a str> {
-    let deleted = |it: &Fact| matches!(it.detail, Detail::File { op: FileOp::Deleted, .. });
-    let behind = ledger.about(Topic::Files).filter(|it| it.message >= ask.region.end && !deleted(it));
+    let gone = |it: &Fact| matches!(it.detail, Detail::File { op: FileOp::Deleted | FileOp::Renamed, .. });
+    let behind = ledger.about(Topic::Files).filter(|it| it.message >= ask.region.end && !gone(it));
     behind.map(|it| it.text.as_str()).collect()
 }
 

@@ -1,10 +1,10 @@
 //! What one program of a command line does to the files that it names.
 
-use super::Simple;
+use super::{Simple, scripts};
 use crate::tools::{Action, Meaning, patch};
 
 /// Whether a word names one file, as far as can be seen.
-fn file(word: &str) -> bool {
+pub(super) fn file(word: &str) -> bool {
     !word.is_empty()
         && !word.starts_with('-')
         && !word.contains(['*', '?', '$', '`', '{', '<', '>', '|', '\n'])
@@ -95,7 +95,10 @@ pub(super) fn touched(words: &[String], simple: &Simple, out: &mut Vec<Action>) 
         }
         "create" => out.extend(files().next().filter(|it| named(it)).map(all(Meaning::Create))),
         "edit" => out.push(Action::new(Meaning::Edit)),
-        program => out.extend(manifest(program, rest).map(|it| Action::on(Meaning::Edit, it))),
+        program => {
+            out.extend(manifest(program, rest).map(|it| Action::on(Meaning::Edit, it)));
+            scripts::touched(program, rest, simple, out);
+        }
     }
     // Appending an exit code to a log is not an edit.
     let to_logs = !simple.appends.is_empty() && simple.appends.iter().all(|it| it.ends_with(".log"));
@@ -201,7 +204,7 @@ fn manifest(program: &str, rest: &[String]) -> Option<&'static str> {
 }
 
 /// Whether a word looks like a file's name rather than a script or a number.
-fn named(word: &str) -> bool {
+pub(super) fn named(word: &str) -> bool {
     (word.contains('.') || word.contains('/') || word.chars().next().is_some_and(char::is_uppercase))
         && !word.contains([' ', ';', ',', '\\'])
 }

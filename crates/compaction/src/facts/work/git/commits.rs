@@ -57,6 +57,7 @@ impl Commits {
     pub(in crate::facts) fn concerns(command: &str) -> bool {
         [
             "git init",
+            ".sh",
             "commit",
             "rebase",
             "reset",
@@ -127,7 +128,10 @@ impl Commits {
             }
             self.existing.push((self.branch.clone(), hash.as_str().to_owned()));
         }
-        let mut named = ON_BRANCH.captures_iter(output).last().filter(|_| command.contains("git "));
+        let mut named = ON_BRANCH.captures_iter(output).last();
+        // A script may say in git's words that it switched.
+        named =
+            named.filter(|it| command.contains("git ") || it.get(3).is_some() && !parsed.prints_contents());
         // Only the first match: what is printed after it may have headings (`## x`) of its own.
         let asked = || parsed.programs().any(|it| asks_for_branch(&it));
         if named.is_none() && asked() {

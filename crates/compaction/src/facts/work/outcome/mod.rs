@@ -164,7 +164,8 @@ pub(in crate::facts) fn read(output: &Output, command: &str, unmarked_means_succ
     let head = &head[SANDBOX_HEADER.find(head).map_or(0, |it| it.end())..];
     let tail = last_run(&tail, again);
     let tail = &tail[SANDBOX_HEADER.find(tail).map_or(0, |it| it.end())..];
-    let hidden = compares || printed.is_none() && parsed.masks_exit_code();
+    // The shell's own code is that of `true` at the end of the list.
+    let hidden = compares || first.is_none() && parsed.masks_exit_code();
     let number = head.trim();
     let is_number = !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit());
     let unanswered = !prints_contents && ends_unanswered(tail);
