@@ -40,8 +40,13 @@ const SETUP_WORDS: [&str; 16] = [
     "dev",
 ];
 
-/// A key that runs of the same command share: it omits the directory, here-documents, filters that only
-/// shorten the output, and commit messages.
+/// Variables before a program, and an exit code printed after it: `CI=1 make; echo EXIT:$?`.
+static ENVIRONMENT: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"^(?:[A-Z_][A-Z0-9_]*=(?:\$\([^()]*\)|\x22[^\x22]*\x22|'[^']*'|[^\s'\x22$])+\s+)+");
+static ECHOES_CODE: AsciiFirstRegex = AsciiFirstRegex::new(r";\s*echo [^;|&\n]*\$\?[^;|&\n]*$");
+
+/// A key that runs of the same command share: it omits the directory, variables, here-documents, filters that only
+/// shorten the output, printed exit codes, and commit messages.
 pub(crate) fn command_key(command: &str) -> String {
     let mut rest = command.trim();
     // A leading comment states the purpose.
@@ -51,6 +56,9 @@ pub(crate) fn command_key(command: &str) -> String {
     while let Some((_, after)) = after_cd(rest) {
         rest = after.trim();
     }
+    // The same command, in another environment or with its exit code printed.
+    rest = &rest[ENVIRONMENT.find(rest).map_or(0, |it| it.end())..];
+    rest = &rest[..ECHOES_CODE.find(rest).map_or(rest.len(), |it| it.start())];
     if rest.contains("git ") && rest.contains(" commit") {
         rest = rest.split(" -m ").next().unwrap_or(rest);
     }
