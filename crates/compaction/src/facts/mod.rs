@@ -45,7 +45,7 @@ pub use text::flat;
 pub use topic::{ClaimPlace, Topic};
 pub use voice::{AttributedText, Voice};
 pub(crate) use work::REPOSITORY;
-pub(crate) use work::command::command_key;
+pub(crate) use work::command::attempt_key;
 pub use work::command::{checks_or_delivers, commit_subject, is_read_only, only_prepares};
 pub use work::outcome::{Outcome, error_lines};
 

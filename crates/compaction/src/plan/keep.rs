@@ -351,15 +351,16 @@ fn divided(
     let fixed = if context { fixed } else { 0 };
     let waits = pending_tokens(draft, end.prompt);
     let needed = fixed + waits + MIN_SUMMARY_TOKENS;
-    if waits > 0 && allowed < needed {
-        if draft.request.budget.is_some() {
-            let text = format!(
-                "a budget of {allowed} tokens; the call at the end waits for its output and must stay: with its \
-                 prompt, it takes {waits}; the smallest possible budget is {needed}"
-            );
-            return refuse("budget_too_small", text);
-        }
-        allowed = needed;
+    if waits > 0 && draft.request.budget.is_none() {
+        // What waits must not take the summary's share.
+        let own = ((allowed as f64 * budget.summary) as u64).min(step.summary.max_tokens);
+        allowed = allowed.max(fixed + waits + own.max(MIN_SUMMARY_TOKENS));
+    } else if waits > 0 && allowed < needed {
+        let text = format!(
+            "a budget of {allowed} tokens; the call at the end waits for its output and must stay: with its \
+             prompt, it takes {waits}; the smallest possible budget is {needed}"
+        );
+        return refuse("budget_too_small", text);
     }
     let share = (allowed as f64 * budget.summary) as u64;
     let most = if draft.request.budget.is_some() { share } else { share.min(step.summary.max_tokens) };

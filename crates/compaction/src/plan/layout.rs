@@ -381,8 +381,11 @@ fn shown(draft: &mut Draft<'_>, step: &Summarize, from: usize, to: usize) -> usi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::shorten::answer::tests::compacted;
-    use history::{Call, History, Meta};
+    use crate::plan::shorten::answer::tests::{PROFILE, compacted};
+    use crate::plan::{Moment, PlanRequest, plan};
+    use crate::profile::Profile;
+    use history::{Call, History, Meta, Output};
+    use tokens::{TokenCounter, Tokenizer};
 
     #[test]
     fn context_that_an_earlier_compaction_left_behind_prompts_stays() {
@@ -427,6 +430,30 @@ mod tests {
             told.collect::<Vec<_>>(),
             ["<permissions> Write in /yard.", "<mode> You may build.", "<tools> The hod is new."]
         );
+    }
+
+    #[test]
+    fn beside_a_large_call_that_waits_the_summary_has_its_share() {
+        let call = |id: &str| {
+            let (id, name) = (id.into(), "read".into());
+            Part::Call(Call { id, name, input: "{}".into(), freeform: false, signature: None })
+        };
+        let (one, other) = (call("1"), call("2"));
+        let output = Part::Output(Output::new("1", "A brick of clay. ".repeat(2_000)));
+        let messages = vec![
+            Message::text(Role::User, Kind::Said, "Build the kiln."),
+            Message::text(Role::Assistant, Kind::Said, "Another brick is laid. ".repeat(4_000)),
+            Message::text(Role::User, Kind::Said, "Plan its chimney."),
+            Message { from: Some(3), ..Message::new(Role::Assistant, Kind::Said, vec![one, other]) },
+            Message { from: Some(4), ..Message::new(Role::Tool, Kind::Said, vec![output]) },
+        ];
+        let history = History::new(messages, Meta::default());
+        let profile = Profile::parse(PROFILE, "short.toml", &[]).unwrap();
+        let counter = TokenCounter::new(&history, Tokenizer::Auto, None);
+        let handle = |_: &str| "0000000000".to_owned();
+        let planned = plan(&history, &counter, &PlanRequest::new(&profile, &handle), &Moment::default());
+        let most = planned.need.map(|it| it.max_tokens);
+        assert!(most > Some(1_000), "{most:?} tokens for the summary: {}", planned.reason.text);
     }
 
     #[test]

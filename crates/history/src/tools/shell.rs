@@ -353,6 +353,7 @@ pub(super) fn actions(command: &str, dir: Option<&str>) -> Vec<Action> {
             }
             Some(_) | None => touched(words, simple, &mut out),
         }
+        scripts::touched(words, simple, &mut out);
         for action in &mut out[first..] {
             action.dir.clone_from(dir);
         }

@@ -144,6 +144,11 @@ pub(super) static LOOKS: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)^\W*(?:investigate|check|confirm|ensure|inspect|examine|look (?:at|into)|verify|navigate to|determine|find out|debug|use \S+ to (?:check|inspect|look))\b",
 );
 
+/// A next step that says that the work is complete.
+pub(super) static ALL_COMPLETE: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)^\W*(?:the|all) (?:[\w-]+ ){0,3}(?:is|are|has been|have been) (?:now )?(?:fully |successfully )?(?:completed?|done|finished|ready)\b",
+);
+
 /// The text of a heading that is marked with `#`.
 pub(super) fn heading_text(lead: &str) -> &str {
     lead.trim_start_matches('#').trim_matches(['*', ' '])

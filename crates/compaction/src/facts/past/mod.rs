@@ -27,13 +27,13 @@ use crate::facts::topic::LineKind;
 use crate::facts::voice::{EarlierSummary, ToolTopic};
 use crate::facts::{Detail, Fact, FileOp, Polarity, Topic};
 use files::is_path_only;
+use headings::{
+    ALL_COMPLETE, ANSWERED_ONCE, BOILERPLATE, Heading, LOOKS, SAYS_NONE, STEP_BOXES, STEP_MARKS,
+    SUFFIXES_ONCE, heading_text, is_lettered, op_in, parse_heading, reply,
+};
 pub(crate) use headings::{
     ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, BELOW, COMMITS, EARLIER, FOLLOWED, GOES_ON,
     MORE_DONE, REPLIED_BELOW, REPLY_TO,
-};
-use headings::{
-    ANSWERED_ONCE, BOILERPLATE, Heading, LOOKS, SAYS_NONE, STEP_BOXES, STEP_MARKS, SUFFIXES_ONCE,
-    heading_text, is_lettered, op_in, parse_heading, reply,
 };
 use history::{History, Kind, Message, Part};
 use step_index::StepIndex;
@@ -187,10 +187,6 @@ static NOTHING_LEFT: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)^\W*(?:no (?:next|further|remaining|pending) (?:steps?|actions?|tasks?|work)\b",
     r"|(?:the|all) (?:[\w-]+ ){0,2}(?:tasks?|work|requests?) (?:has|have|is|are) (?:been )?(?:now )?(?:fully |successfully )?(?:completed?|done|finished)\b)",
 ));
-/// A next step that says that the work is complete.
-static ALL_COMPLETE: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)^\W*(?:the|all) (?:[\w-]+ ){0,3}(?:is|are|has been|have been) (?:now )?(?:fully |successfully )?(?:completed?|done|finished|ready)\b",
-);
 /// The request that a step is derived from, which is no step: `Direct quote from the conversation:`, `User: "Mend it"`.
 static QUOTES_REQUEST: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)^\W*(?:(?:direct|relevant|exact|verbatim) quotes?(?: (?:from|of) [^:]*)?:|(?:the )?user:\s*[\x22“].*[\x22”]\W*(?:\([^)]*\)\W*)?$)",

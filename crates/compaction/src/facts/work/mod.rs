@@ -208,7 +208,7 @@ impl Work<'_> {
             if let Detail::Error { of: Some(of), resolved: None, similar, .. } = &fact.detail {
                 let known = self.errors.len();
                 let said = without_durations(&fact.text).into_owned();
-                let same = self.open_errors.entry(command::command_key(of)).or_default();
+                let same = self.open_errors.entry(command::attempt_key(of)).or_default();
                 same.entry(said).or_default().push(known);
                 self.push_error(fact.clone());
                 if similar.is_none() {
@@ -494,7 +494,7 @@ impl Work<'_> {
         }
         match error {
             Some(text) if !text.is_empty() => {
-                let same = self.open_errors.entry(command::command_key(of)).or_default();
+                let same = self.open_errors.entry(command::attempt_key(of)).or_default();
                 let same = same.entry(without_durations(&text).into_owned()).or_default();
                 if let Some(known) = same.first() {
                     let error = &mut self.errors[*known];
@@ -514,7 +514,7 @@ impl Work<'_> {
             Some(_) => None,
             None => {
                 let here = command::directory(of);
-                let same = self.open_errors.get_mut(&command::command_key(of))?;
+                let same = self.open_errors.get_mut(&command::attempt_key(of))?;
                 let file = of.rsplit(' ').next().map(paths::file_name).unwrap_or_default();
                 for (text, known) in same {
                     // An edit that did not fit one file is not mended by an edit of another one.

@@ -90,7 +90,7 @@ impl Work<'_> {
     /// installs or runs, and the error that the model set out to avoid by another approach.
     pub(super) fn resolve_by_success(&mut self, number: usize, command: &str, parsed: &ParsedCommand) {
         let project = self.base.map(super::paths::file_name);
-        let key = command::command_key(command);
+        let key = command::attempt_key(command);
         // Commands of git alone deliver the work: they are no other approach to what failed.
         let delivers = parsed.names().iter().all(|it| it.starts_with("git "));
         let instead = self.abandoned_error.take().filter(|_| !delivers);
@@ -101,7 +101,7 @@ impl Work<'_> {
             let there = missing.is_some_and(|it| {
                 parsed.installs(it.as_str(), project) || parsed.runs(it.as_str()) && !parsed.only_asks()
             });
-            let other_way = instead == Some(at) && command::command_key(of) != key;
+            let other_way = instead == Some(at) && command::attempt_key(of) != key;
             if there || other_way {
                 *resolved = Some(number);
             }

@@ -102,7 +102,7 @@ pub(in crate::plan) mod tests {
     use history::{Call, History, Meta, Output};
     use tokens::{TokenCounter, Tokenizer};
 
-    const PROFILE: &str = r#"
+    pub(in crate::plan) const PROFILE: &str = r#"
         name = "short"
         about = "keeps the end"
         follows = "nobody"

@@ -8,7 +8,7 @@ use crate::facts::text::{clip, flat, without_escapes};
 use crate::facts::{
     ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, AnsweredRequest, BELOW, COMMITS, Detail,
     EARLIER, Fact, FileOp, Ledger, Name, Outcome, REPLIED_BELOW, REPLY_TO, REPOSITORY, Topic, UNREADABLE,
-    Voice, command_key, commit_subject, is_read_only,
+    Voice, attempt_key, commit_subject, is_read_only,
 };
 
 /// A fact as written; lines with the same label and group are joined.
@@ -133,7 +133,7 @@ impl LineStyle {
         {
             return format!("its request was answered at #{}", by.reply);
         }
-        match of.and_then(|it| self.last_runs.get(&command_key(it))) {
+        match of.and_then(|it| self.last_runs.get(&attempt_key(it))) {
             Some((last, _)) if *last <= error.message => "not run again in this form".to_owned(),
             Some((last, Some(false))) => format!("its run at #{last} failed otherwise"),
             Some((last, _)) => format!("run again at #{last}"),
@@ -293,7 +293,7 @@ pub(super) fn last_runs(ledger: &Ledger) -> HashMap<String, (usize, Option<bool>
     let mut out: HashMap<String, (usize, Option<bool>)> = HashMap::new();
     for fact in &ledger.facts {
         let Detail::Command { outcome, .. } = &fact.detail else { continue };
-        let last = out.entry(command_key(&fact.text)).or_default();
+        let last = out.entry(attempt_key(&fact.text)).or_default();
         *last = (*last).max((fact.message, outcome.ok));
     }
     out

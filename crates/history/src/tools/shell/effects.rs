@@ -1,6 +1,6 @@
 //! What one program of a command line does to the files that it names.
 
-use super::{Simple, scripts};
+use super::Simple;
 use crate::tools::{Action, Meaning, patch};
 
 /// Whether a word names one file, as far as can be seen.
@@ -95,10 +95,7 @@ pub(super) fn touched(words: &[String], simple: &Simple, out: &mut Vec<Action>) 
         }
         "create" => out.extend(files().next().filter(|it| named(it)).map(all(Meaning::Create))),
         "edit" => out.push(Action::new(Meaning::Edit)),
-        program => {
-            out.extend(manifest(program, rest).map(|it| Action::on(Meaning::Edit, it)));
-            scripts::touched(program, rest, simple, out);
-        }
+        program => out.extend(manifest(program, rest).map(|it| Action::on(Meaning::Edit, it))),
     }
     // Appending an exit code to a log is not an edit.
     let to_logs = !simple.appends.is_empty() && simple.appends.iter().all(|it| it.ends_with(".log"));

@@ -59,12 +59,13 @@ static LOOPS: LazyLock<Regex> = LazyLock::new(|| {
 static LITERAL: LazyLock<Regex> = LazyLock::new(|| regex(&[r#"["']([^"'\n]+)["']"#]));
 
 /// Adds what an inline script does to files that it names by literals.
-pub(super) fn touched(program: &str, arguments: &[String], simple: &Simple, out: &mut Vec<Action>) {
+pub(super) fn touched(words: &[String], simple: &Simple, out: &mut Vec<Action>) {
     /// Bytes.
     const LONGEST: usize = 100_000;
-    let flag = match program {
+    let [program, arguments @ ..] = words else { return };
+    let flag = match program.rsplit('/').next().unwrap_or(program) {
         "node" | "bun" => "-e",
-        _ if program.starts_with("python") => "-c",
+        program if program.starts_with("python") => "-c",
         _ => return,
     };
     let argument = || arguments.iter().position(|it| it == flag).and_then(|at| arguments.get(at + 1));
@@ -151,7 +152,7 @@ mod tests {
         ] {
             let simple = Simple { here: Some(script.to_owned()), ..Simple::default() };
             let mut out = Vec::new();
-            touched(program, &[], &simple, &mut out);
+            touched(&[program.to_owned()], &simple, &mut out);
             let told: Vec<String> = out
                 .iter()
                 .map(|it| format!("{:?} {}", it.meaning, it.path.as_deref().unwrap_or_default()))

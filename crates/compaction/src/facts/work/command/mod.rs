@@ -45,8 +45,8 @@ static ENVIRONMENT: AsciiFirstRegex =
     AsciiFirstRegex::new(r"^(?:[A-Z_][A-Z0-9_]*=(?:\$\([^()]*\)|\x22[^\x22]*\x22|'[^']*'|[^\s'\x22$])+\s+)+");
 static ECHOES_CODE: AsciiFirstRegex = AsciiFirstRegex::new(r";\s*echo [^;|&\n]*\$\?[^;|&\n]*$");
 
-/// A key that runs of the same command share: it omits the directory, variables, here-documents, filters that only
-/// shorten the output, printed exit codes, and commit messages.
+/// A key that runs of the same command share: it omits the directory, here-documents, filters that only
+/// shorten the output, and commit messages.
 pub(crate) fn command_key(command: &str) -> String {
     let mut rest = command.trim();
     // A leading comment states the purpose.
@@ -56,9 +56,6 @@ pub(crate) fn command_key(command: &str) -> String {
     while let Some((_, after)) = after_cd(rest) {
         rest = after.trim();
     }
-    // The same command, in another environment or with its exit code printed.
-    rest = &rest[ENVIRONMENT.find(rest).map_or(0, |it| it.end())..];
-    rest = &rest[..ECHOES_CODE.find(rest).map_or(rest.len(), |it| it.start())];
     if rest.contains("git ") && rest.contains(" commit") {
         rest = rest.split(" -m ").next().unwrap_or(rest);
     }
@@ -80,6 +77,13 @@ pub(crate) fn command_key(command: &str) -> String {
             return rest.into();
         }
     }
+}
+
+/// A key that attempts at the same command share: also with other variables, or its exit code printed.
+pub(crate) fn attempt_key(command: &str) -> String {
+    let rest = after_cd(command.trim()).map_or(command, |it| it.1).trim_start();
+    let rest = &rest[ENVIRONMENT.find(rest).map_or(0, |it| it.end())..];
+    command_key(&rest[..ECHOES_CODE.find(rest).map_or(rest.len(), |it| it.start())])
 }
 
 /// The directory of a leading `cd`.
