@@ -35,6 +35,8 @@ pub(super) static CHOSEN_OPTION: AsciiFirstRegex = AsciiFirstRegex::new(
 /// A prompt that begins with a quotation, or with a list of its own: its first number is no option of the model's.
 static QUOTES_OR_LISTS: AsciiFirstRegex =
     AsciiFirstRegex::new(r"^\s*[「『“\x22]|^\s*1[.)、] ?\S[\s\S]{3,}?[\s；;。]2[.)、]");
+/// Answers by number: `1. no 2. yes`.
+static ANSWERS_EACH: AsciiFirstRegex = AsciiFirstRegex::new(r"(?s)^\s*1[.)] ?\S.*\s2[.)] ?\S");
 /// What follows the number of an option that is not chosen: `option b won't do`.
 static REFUSES_OPTION: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?i)^\W*(?:no|not|não|isn['’]?t|is not|doesn['’]?t|does not|won['’]?t|不)\b");
@@ -239,6 +241,9 @@ pub(super) fn read_decisions(
         if approved && let Some(offer) = asked {
             take_back_refusal(number, offer, facts);
         }
+        // "1. no 2. yes" answers each of several questions.
+        let all = numbered_questions(&before).filter(|_| ANSWERS_EACH.is_match(whole));
+        let asked = all.as_deref().or(asked);
         push(said.clone(), asked, means, CUES.refuse.is_in(&lower) && !approved, facts);
         return;
     }
@@ -325,6 +330,13 @@ fn option(message: &str, wanted: &str) -> Option<String> {
     // The cells of a table's row.
     let text = offered[2].trim_matches(['*', ' ', '|']).replace(" | ", "; ");
     Some(without_bold(&flat(clip(&text, 200).0)))
+}
+
+/// The numbered questions of a message on one line, if there are several.
+fn numbered_questions(message: &str) -> Option<String> {
+    let numbered = |it: &str| it.trim_start().starts_with(|it: char| it.is_ascii_digit());
+    let questions: Vec<&str> = message.lines().filter(|it| numbered(it) && is_question(it.trim())).collect();
+    (questions.len() > 1).then(|| flat(&questions.join(" ")))
 }
 
 /// The tables of options in a message: label and text of each row.

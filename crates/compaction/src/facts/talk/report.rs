@@ -456,7 +456,10 @@ pub(super) fn without_closing_questions(text: &str) -> &str {
         if behind.contains(char::is_alphanumeric) {
             break;
         }
-        rest = before.trim_end();
+        // The number of the question in a list.
+        let bare = before.trim_end().strip_suffix(['.', ')']).unwrap_or_default();
+        let bare = bare.trim_end_matches(|it: char| it.is_ascii_digit());
+        rest = if bare.ends_with('\n') { bare.trim_end() } else { before.trim_end() };
     }
     rest
 }
