@@ -8,6 +8,7 @@ pub mod error;
 mod history;
 pub mod json;
 pub mod middle;
+mod instructions;
 mod named;
 pub mod parallel;
 pub mod replaced;

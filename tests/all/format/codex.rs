@@ -536,6 +536,39 @@ fn appends_in_the_native_form() {
     assert_eq!(written, codex::write(&source, &session, &after, Mode::New).unwrap());
 }
 
+/// Otherwise a session that left its plan mode would be in it again.
+#[test]
+fn instructions_that_newer_ones_replace_are_not_put_first() {
+    let mode = |text: &str| said("developer", &format!("<collaboration_mode>{text}</collaboration_mode>"));
+    let owned = |it: (&str, &str)| line(it.0, it.1);
+    let source = of(&[
+        owned(META),
+        owned(DEVELOPER),
+        mode("plan"),
+        owned(CONTEXT),
+        said("user", "go"),
+        said("assistant", "done"),
+        mode("build"),
+        owned(CONTEXT),
+        said("user", "on"),
+    ]);
+    let session = codex::read(&source).unwrap();
+    let old = session.history.messages();
+    let newest = old.iter().position(|it| it.plain().contains("build")).unwrap();
+    let messages = vec![old[newest].clone(), Message::text(Role::User, Kind::Summary, "what was")];
+    let after = History::new(messages, session.history.meta.clone());
+    let written = codex::write(&source, &session, &after, Mode::Append).unwrap();
+    let back = codex::read(&MemorySource::new("m", written.bytes(&source).unwrap())).unwrap();
+    assert_eq!(
+        texts(&back),
+        [
+            "System Context <permissions instructions>x</permissions instructions>",
+            "System Context <collaboration_mode>build</collaboration_mode>",
+            "User Summary what was",
+        ]
+    );
+}
+
 /// A sub-agent is given its task by another agent; what is sealed in it stands in no other item.
 #[test]
 fn a_task_of_another_agent_is_a_prompt_and_its_item_stays_whole() {

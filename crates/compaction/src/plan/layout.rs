@@ -159,7 +159,7 @@ fn with_newest_instructions(
 ) -> Vec<Segment> {
     /// A longer text describes the model that is used, which a client gives by itself. Bytes.
     const LONG: usize = 8_192;
-    let tag = |it: &Segment| Some(draft.message(it).and_then(instruction_tag)?.to_owned());
+    let tag = |it: &Segment| Some(draft.message(it).and_then(Message::instruction_tag)?.to_owned());
     let newest: BTreeMap<String, Segment> =
         draft.items[region].iter().filter_map(|it| Some((tag(it)?, it.clone()))).collect();
     let in_tail: BTreeSet<String> = tail.iter().filter_map(tag).collect();
@@ -184,13 +184,6 @@ fn with_newest_instructions(
     draft.message_ops.extend(drops.chain(moves));
     head.extend(moved);
     head
-}
-
-/// The tag with which a client's instructions begin: `<collaboration_mode>`.
-fn instruction_tag(message: &Message) -> Option<&str> {
-    let text = message.texts().next().filter(|_| message.role == Role::System)?.as_str();
-    let end = text.strip_prefix('<')?.find('>')?;
-    Some(&text[..end + 1])
 }
 
 /// The new history, slot by slot.

@@ -173,17 +173,23 @@ fn read_back(message: &Message, summary: &str) -> Kind {
 }
 
 /// The first run of context that Codex itself put into the live history, except messages that `after` has: by
-/// number, or, where an older history is put back, by content.
+/// number, or, where an older history is put back, by content; and instructions of which it has newer ones.
 fn missing_context<'a>(replayed: &'a Replayed, after: &History) -> Vec<&'a Message> {
     let kept: HashSet<u32> = after.messages().iter().filter_map(|it| it.from).collect();
     let is_context = |it: &Live| it.message.kind == Kind::Context;
     let anew: Vec<&Message> =
         after.messages().iter().filter(|it| it.kind == Kind::Context && it.from.is_none()).collect();
     let put_back = |it: &Message| anew.iter().any(|old| (old.role, &old.parts) == (it.role, &it.parts));
+    let replaced = |it: &Message| {
+        let tag = it.instruction_tag();
+        tag.is_some() && after.messages().iter().any(|new| new.instruction_tag() == tag)
+    };
     let numbered = replayed.items.iter().enumerate().skip_while(|(_, it)| !is_context(it));
     numbered
         .take_while(|(_, it)| is_context(it))
-        .filter(|(number, it)| !kept.contains(&(*number as u32)) && !put_back(&it.message))
+        .filter(|(number, it)| {
+            !kept.contains(&(*number as u32)) && !put_back(&it.message) && !replaced(&it.message)
+        })
         .map(|(_, it)| &it.message)
         .collect()
 }
