@@ -102,7 +102,7 @@ fn replace(draft: &mut Draft<'_>, step: &Summarize, pass: usize) -> Result<(), R
     let old_head = draft.items[..head.min(kept.tail)].to_vec();
     let old_head = if kept.context { old_head } else { without_context(draft, old_head) };
     let old_head = match step.keep {
-        Keep::Budget(_) => with_newest_instructions(draft, old_head, head..kept.tail, &tail),
+        Keep::Budget(_) => with_newest_instructions(draft, old_head, head.min(kept.tail)..kept.tail, &tail),
         _ => old_head,
     };
     let around = Around {

@@ -135,7 +135,7 @@ pub(super) static SAYS_NONE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 
 /// Says how things stood when the summary was written.
 pub(super) static STATES: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
-    r"(?i)^\W*(?:(?:current|ongoing) )?(?:status|state)(?: \([^)]*\))?:|^\W*(?:current|ongoing) issue:|^\W*(?:potential|possible) causes?:|\(current\)|^\W*the (?:immediate|top|first) priority\b|^\W*the assistant (?:has|had) the\b",
+    r"(?i)^\W*(?:(?:current|ongoing) (?:status|state|issue)|status)(?: \([^)]*\))?:|^\W*(?:potential|possible) causes?:|\(current\)|^\W*the (?:immediate|top|first) priority\b|^\W*the assistant (?:has|had) the\b",
     r"|\bcurrent(?:ly)? (?:issue|investigating)\b|\bbeing investigated\b|\bneeds? (?:\w+ )?investigation\b",
 ));
 

@@ -254,9 +254,9 @@ fn plans(call: &&Call) -> bool {
 /// Drops steps that [`Evidence`] shows to be done. Marks as unconfirmed the steps of an earlier summary, and those of a
 /// plan that the model reported on before the user asked for something else, if nothing since confirms them.
 pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
-    // Steps that the model ticked off show that it kept its list up to date.
+    // Steps that the model ticked off show that it kept its list up to date, unless the only call set them so.
     let kept_up = facts.iter().any(|it| it.topic == Topic::Done && it.voice() == Voice::Model)
-        && history.messages().iter().flat_map(Message::calls).filter(plans).nth(1).is_some();
+        && history.messages().iter().flat_map(Message::calls).filter(plans).take(2).count() != 1;
     progress::close_steps(history, facts);
     let evidence = Evidence::of(facts);
     let step = Fact::is_open_step;

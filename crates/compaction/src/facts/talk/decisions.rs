@@ -70,8 +70,8 @@ static SUGGESTED: AsciiFirstRegex =
 pub(super) static OPEN_INVITATION: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)\banything (?:else|more)\b|\bsomething (?:else|more) (?:i|to|you)\b|\bwhat(?:'s|’s| is| comes)? (?:next|else)\b|\b(?:how|what) (?:else )?can i (?:help|do)\b",
     r"|\bwhat would you like(?: me)? to (?:do|work)\b|\bother (?:questions|requests|changes)\b",
-    r"|gi(?:ú|u)p gì|(?:puedo|podemos) ayudar(?:te|le)?|posso (?:te )?ajudar|puis-je (?:vous |t['’])?aider|kann ich (?:ihnen|dir|dich)? ?(?:\w+ )?helfen",
-    r"|чем (?:я )?могу помочь|(?:帮|幫|帮助|幫助|协助|協助)(?:到)?(?:你|您)(?:的)?(?:吗|嗎|呢)?|お手伝い|무엇을 도와|도와드릴까요",
+    r"|gi(?:ú|u)p gì|(?:cómo|en qué)(?: más)? (?:te |le )?(?:puedo|podemos) ayudar|(?:como|em que) posso (?:te )?ajudar|(?:comment|en quoi) puis-je (?:vous |t['’])?aider|(?:wie|womit) kann ich (?:ihnen|dir)? ?(?:\w+ )?helfen",
+    r"|чем (?:я )?могу помочь|(?:有什么|有什麼|有何).{0,8}(?:帮|幫|协助|協助)|何か.{0,6}お手伝い|(?:무엇|뭘|어떻게).{0,6}도와",
 ));
 /// An order to find something out, which decides nothing.
 static ASKS_WHETHER: AsciiFirstRegex = AsciiFirstRegex::new(
@@ -83,7 +83,7 @@ static COMPLAINS: AsciiFirstRegex = AsciiFirstRegex::new(
 );
 /// The user could not do what the model told them to, which decides nothing.
 static CANNOT: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)^\W*i (?:can['’]?t|cannot|am not able to|couldn['’]?t) (?:access|click|find|get|open|see|select)\b|^\W*no (?:puedo|encuentro|veo)\b|^\W*je (?:ne )?(?:peux|trouve|vois) pas|^\W*não (?:consigo|encontro|vejo)\b|^\W*ich (?:kann|finde|sehe) .{0,40}\bnicht\b|^\W*(?:我)?(?:找不到|打不开|打不開|看不到|没找到)|수 ?(?:가 )?없(?:는|어|다|네|습|음)|できません|できない|見つかりません",
+    r"(?i)^\W*i (?:can['’]?t|cannot|am not able to|couldn['’]?t) (?:access|click|find|get|open|see|select)\b|^\W*no (?:puedo|encuentro|veo)\b|^\W*je (?:ne )?(?:peux|trouve|vois) pas|^\W*não (?:consigo|encontro|vejo)\b|^\W*ich (?:kann|finde|sehe) .{0,40}\bnicht\b|^\W*(?:我)?(?:找不到|打不开|打不開|看不到|没找到)|수 ?(?:가 )?없(?:어|다|네|습니다|음|는 ?거 ?같)\S{0,4}\W*$|(?:できません|できない|見つかりません)(?:でした)?\W*$",
 );
 /// The user begins by saying that the question was not understood, or asks for one question at a time, which answers nothing.
 static PUZZLED: AsciiFirstRegex = AsciiFirstRegex::new(
@@ -194,9 +194,9 @@ pub(super) fn read_decisions(
         }
         return;
     }
-    // "2", "option B", "go with the first": refers to the offered options.
     // An option may be quoted only to ask about it.
     let asks_about = is_question(whole) && whole.split_whitespace().count() > MAX_ECHO_WORDS;
+    // "2", "option B", "go with the first": refers to the offered options.
     if short
         && !asks_about
         && !CHOSEN_OPTIONS.is_match(whole)

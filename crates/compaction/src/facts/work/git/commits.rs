@@ -57,6 +57,7 @@ impl Commits {
     pub(in crate::facts) fn concerns(command: &str) -> bool {
         [
             "git init",
+            // A script may switch the branch.
             ".sh",
             "commit",
             "rebase",
