@@ -1,3 +1,5 @@
+//! Instructions that a client puts into a session.
+
 use crate::{Message, Role};
 
 impl Message {

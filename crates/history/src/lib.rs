@@ -6,9 +6,9 @@
 
 pub mod error;
 mod history;
+mod instructions;
 pub mod json;
 pub mod middle;
-mod instructions;
 mod named;
 pub mod parallel;
 pub mod replaced;

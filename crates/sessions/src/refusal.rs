@@ -17,7 +17,7 @@ const CLAUDE_CODE_SETTINGS: [(&str, &str); 3] = [
     ("Claude requested permissions to ", ", but you haven't granted it yet"),
 ];
 
-/// Claude Code: the text before the user's reason.
+/// Claude Code: the text before the user's reason, whose end has two wordings.
 const REJECTED: &str = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file \
     edit, the new_string was NOT written to the file). ";
 const REASON: [&str; 2] = [

@@ -12,6 +12,7 @@ use crate::tools::{Action, Meaning};
 /// A path as a script names it: group 1 of a literal, group 2 of a variable.
 const PATH: &str = r#"(?:(?:pathlib\.)?Path\(\s*)?(?:r?["']([^"'\n]+)["']|([A-Za-z_]\w*))\s*\)?"#;
 
+/// A pattern in which `PATH` stands for [`PATH`].
 fn regex(parts: &[&str]) -> Regex {
     let pattern = parts.concat().replace("PATH", PATH);
     Regex::new(&pattern).unwrap_or_else(|error| unreachable!("a constant pattern: {error}"))
@@ -69,7 +70,9 @@ pub(super) fn touched(words: &[String], simple: &Simple, out: &mut Vec<Action>) 
         _ => return,
     };
     let argument = || arguments.iter().position(|it| it == flag).and_then(|at| arguments.get(at + 1));
-    let script = simple.here.as_deref().or_else(|| argument().map(String::as_str)).unwrap_or_default();
+    // What a script in a file reads is no script: `python3 load.py <<'E'`.
+    let here = simple.here.as_deref().filter(|_| arguments.iter().all(|it| it.starts_with('-')));
+    let script = here.or_else(|| argument().map(String::as_str)).unwrap_or_default();
     if script.len() > LONGEST
         || !["open(", "write", "unlink", "remove", "Sync("].iter().any(|it| script.contains(it))
     {

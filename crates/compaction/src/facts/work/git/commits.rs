@@ -1,7 +1,7 @@
 //! Commits of this session that no longer exist: their branch was rebased, amended or reset.
 
 use super::super::command::ParsedCommand;
-use super::{BEGINS, COMMITTED, git_args, is_same_commit, log};
+use super::{COMMITTED, INITIALIZED, git_args, is_same_commit, log};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 
 static REBASED: AsciiFirstRegex = AsciiFirstRegex::new(
@@ -75,7 +75,7 @@ impl Commits {
 
     /// Records a successful command.
     pub(in crate::facts) fn record(&mut self, command: &str, output: &str) {
-        if output.contains(BEGINS[0]) {
+        if output.contains(INITIALIZED) {
             self.lost.extend(self.existing.drain(..).map(|it| it.1));
         }
         let now = NOW_AT.captures_iter(output).last().and_then(|it| it.get(1));

@@ -2,7 +2,7 @@
 
 use super::super::command::{ParsedCommand, greps};
 use super::super::file_mentions;
-use super::{BEGINS, COMMITTED, git_args, is_same_commit};
+use super::{COMMITTED, INITIALIZED, git_args, is_same_commit};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat, sentences};
 
@@ -74,7 +74,7 @@ impl Log {
     ) {
         let amends = command.programs().any(|it| it.contains(&"--amend"));
         // What was listed before is of another repository.
-        if tree.is_none() && BEGINS.iter().any(|it| output.contains(it)) {
+        if tree.is_none() && (output.contains(INITIALIZED) || output.contains("(root-commit)")) {
             self.forget();
         }
         for words in command.programs() {

@@ -11,8 +11,8 @@ use crate::facts::text::ascii_first::AsciiFirstRegex;
 pub(in crate::facts::work) static COMMITTED: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?m)^\[([^\s\]]+)(?: \([^)]*\))? ([0-9a-f]{7,40})\] ");
 
-/// What git prints about a history that begins.
-const BEGINS: [&str; 2] = ["Initialized empty Git repository", "(root-commit)"];
+/// What `git init` prints where no repository was.
+const INITIALIZED: &str = "Initialized empty Git repository";
 
 /// Whether two hashes, which may be abbreviated, name the same commit.
 fn is_same_commit(one: &str, other: &str) -> bool {
