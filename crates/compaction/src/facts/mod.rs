@@ -36,7 +36,7 @@ pub use past::replies::{
 };
 pub(crate) use past::{
     ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, BELOW, COMMITS, EARLIER, FOLLOWED, GOES_ON,
-    MORE_DONE, REPLIED_BELOW, REPLY_TO,
+    MORE_DONE, REPLIED_BELOW, REPLY_TO, REPORTS,
 };
 pub use talk::last_step;
 pub use talk::overruled::refuted_replies;
@@ -150,6 +150,11 @@ pub enum Detail {
         /// The message in which the model says that the error is not caused by the work, and its word for
         /// that: pre-existing, unrelated, flaky, expected.
         excused: Option<(usize, &'static str)>,
+    },
+    /// The text is a file, and what a check reports in it.
+    Diagnostics {
+        /// The command.
+        by: String,
     },
     /// The text is the user's answer to a question or proposal.
     Choice {
@@ -286,6 +291,7 @@ fn read_expanded(history: &History) -> Ledger {
             | Detail::Rule(_)
             | Detail::File { .. }
             | Detail::Command { .. }
+            | Detail::Diagnostics { .. }
             | Detail::Name(_)
             | Detail::Symbol { .. } => {}
         }
@@ -362,6 +368,7 @@ fn deduplicated(mut facts: Vec<Fact>) -> Vec<Fact> {
                 Detail::None
                 | Detail::Rule(_)
                 | Detail::File { .. }
+                | Detail::Diagnostics { .. }
                 | Detail::Name(_)
                 | Detail::Symbol { .. },
                 _,

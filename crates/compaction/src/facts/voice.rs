@@ -245,8 +245,10 @@ pub(super) enum ToolTopic {
     Identifiers,
     Mode,
     Skills,
-    /// [`Topic::Unconfirmed`]: a task list with open tasks.
-    Unticked,
+    /// A task list with open tasks, which the current turn read or changed.
+    Open,
+    /// Such a list that only earlier turns read.
+    Unconfirmed,
     /// [`Topic::Decisions`]: what the user's settings forbid.
     Denied,
 }
@@ -278,7 +280,8 @@ impl Fact {
             ToolTopic::Setup => Topic::Setup,
             ToolTopic::Commands => Topic::Commands,
             ToolTopic::Errors => Topic::Errors,
-            ToolTopic::Unticked => Topic::Unconfirmed,
+            ToolTopic::Open => Topic::Open,
+            ToolTopic::Unconfirmed => Topic::Unconfirmed,
             ToolTopic::Tried => Topic::Tried,
             ToolTopic::Identifiers => Topic::Identifiers,
             ToolTopic::Mode => Topic::Mode,

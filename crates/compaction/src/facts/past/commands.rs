@@ -1,6 +1,6 @@
 //! Commands and errors in an earlier summary.
 
-use super::headings::COMMITS;
+use super::headings::{COMMITS, REPORTS};
 use super::{SummaryReader, is_resolved};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::clip;
@@ -21,6 +21,9 @@ static NO_ERROR: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 ));
 static COMMIT: AsciiFirstRegex = AsciiFirstRegex::new(r"(?:^|, )([0-9a-f]{7,40}) on ([^\s:]+): ");
 
+/// Where a file's part of a check's report begins.
+static REPORTED_FILE: AsciiFirstRegex = AsciiFirstRegex::new(r"(?:^|, )([^\s,:;]+\.[A-Za-z]\w{0,6}): ");
+
 impl SummaryReader<'_> {
     pub(super) fn command(&mut self, section: Topic, body: &str) {
         // "looked": in older summaries.
@@ -29,6 +32,9 @@ impl SummaryReader<'_> {
         }
         if let Some(list) = body.strip_prefix(COMMITS).and_then(|it| it.strip_prefix(": ")) {
             return self.commits(list);
+        }
+        if let Some((command, list)) = body.strip_prefix('`').and_then(|it| it.split_once(REPORTS)) {
+            return self.reports(command.trim_end_matches('`'), list.trim_start_matches(": "));
         }
         let Some(found) = COMMAND.captures(body) else {
             let topic = if section == Topic::Commands { Topic::Findings } else { section };
@@ -118,6 +124,17 @@ impl SummaryReader<'_> {
             let outcome = Outcome { ok: Some(true), result, ..Outcome::default() };
             let command = format!("git commit -m \"{subject}\"");
             self.push(Topic::Commands, &command, Detail::Command { outcome, read_only: false });
+        }
+    }
+
+    /// Our format: `a.ts: 3:1 an error; 7:2 another, b.ts: 1:1 an error`.
+    fn reports(&mut self, command: &str, list: &str) {
+        let starts: Vec<usize> =
+            REPORTED_FILE.captures_iter(list).filter_map(|it| Some(it.get(1)?.start())).collect();
+        for (at, start) in starts.iter().enumerate() {
+            let end = starts.get(at + 1).copied().unwrap_or(list.len());
+            let piece = list[*start..end].trim_end_matches(", ");
+            self.push_seen(ToolTopic::Errors, piece, Detail::Diagnostics { by: command.to_owned() });
         }
     }
 

@@ -185,6 +185,9 @@ pub(crate) const ANSWERED_LATER: &str = " (no reply before the next request; lat
 /// The wording of [`ANSWERED`], [`ANSWERED_BEFORE`] and [`ANSWERED_BELOW`] in older summaries.
 pub(in crate::facts) const ANSWERED_ONCE: [&str; 3] =
     [" (answered at [#", " (answered before [#", " (answered in the messages below)"];
+/// Between the command of a check and what it reports, file by file.
+pub(crate) const REPORTS: &str = " reports, in files not changed since";
+
 /// What [`REPLIED_BELOW`], [`GOES_ON`], [`MORE_DONE`] and [`BELOW`] were in older summaries.
 pub(in crate::facts) const SUFFIXES_ONCE: [&str; 4] = [
     " (the messages below end with a reply, which tells what is left)",

@@ -33,7 +33,7 @@ use headings::{
 };
 pub(crate) use headings::{
     ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, BELOW, COMMITS, EARLIER, FOLLOWED, GOES_ON,
-    MORE_DONE, REPLIED_BELOW, REPLY_TO,
+    MORE_DONE, REPLIED_BELOW, REPLY_TO, REPORTS,
 };
 use history::{History, Kind, Message, Part};
 use step_index::StepIndex;

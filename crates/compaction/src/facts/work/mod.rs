@@ -3,6 +3,7 @@
 mod background;
 mod changed_files;
 pub(in crate::facts) mod command;
+mod diagnostics;
 pub(in crate::facts) mod excuses;
 pub(in crate::facts) mod file_mentions;
 mod files;
@@ -127,6 +128,8 @@ struct Work<'a> {
     maybe_resolved: HashMap<String, Vec<(usize, Operation)>>,
     /// By file.
     task_lists: BTreeMap<String, task_list::TaskList>,
+    /// What checks reported last.
+    reports: Vec<diagnostics::Report>,
     uncommitted: git::uncommitted::Uncommitted,
     commits: git::commits::Commits,
     log: git::log::Log,
@@ -148,6 +151,8 @@ struct Work<'a> {
     created_refs: Vec<(usize, String)>,
     /// The user's prompts so far.
     prompts: Vec<String>,
+    /// The message of the last one.
+    turn: usize,
     /// Changes to files, in order.
     changes: Vec<Fact>,
     /// By question that a tool asked the user: index in `facts` of the last answer.
@@ -185,6 +190,7 @@ pub(in crate::facts) fn read(
         Fact::from_tools(ToolTopic::Files, message, path, Detail::File { op, to })
     }));
     facts.append(&mut work.errors);
+    work.tell_reports(facts);
     facts.append(&mut work.commands);
     facts.append(&mut work.facts);
     // The first message that is not the client's own: those may stay in front of a summary.
@@ -215,9 +221,15 @@ impl Work<'_> {
                     self.track_operations(known, &ParsedCommand::of(of));
                 }
             }
+            self.resume_report(fact);
         }
         facts.retain(|it| {
-            !matches!(it.detail, Detail::File { .. } | Detail::Error { of: Some(_), resolved: None, .. })
+            !matches!(
+                it.detail,
+                Detail::File { .. }
+                    | Detail::Diagnostics { .. }
+                    | Detail::Error { of: Some(_), resolved: None, .. }
+            )
         });
         facts.retain(|it| {
             let Some(told) = it.text.strip_prefix(REPOSITORY) else { return true };
@@ -236,6 +248,7 @@ impl Work<'_> {
                 let prompt = message.plain();
                 self.note_named_files(number, file_mentions::in_prompt(&prompt));
                 self.prompts.push(prompt.to_string());
+                self.turn = number;
                 self.retries.clear();
             }
             message.texts().for_each(|it| self.commits.keep_named(it.as_str()));

@@ -178,6 +178,9 @@ impl Work<'_> {
                 self.record_finished_run(&run, &outcome, committed);
             }
         }
+        if ended && !output.cleared {
+            self.read_report_of_check(number, command, &parsed, &outcome, printed(output));
+        }
         // A commit stands even if something beside it failed.
         if (outcome.ok != Some(false) || committed) && outcome.running.is_none() {
             self.read_repository(&run);

@@ -8,7 +8,7 @@ use super::{Work, file_mentions};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat};
 use crate::facts::voice::ToolTopic;
-use crate::facts::{Detail, Fact, FileOp, Topic, input_of};
+use crate::facts::{Detail, Fact, FileOp, input_of};
 use history::tools::Action;
 use history::{Call, Output};
 
@@ -21,6 +21,13 @@ static TICKS: AsciiFirstRegex = AsciiFirstRegex::new(r"\[[xX]\\*\] \**(T\d{3,4})
 
 /// What is said of a list. An earlier summary's line about the same list is no longer true.
 const NOT_TICKED: &str = " tasks that were seen are not ticked, first ";
+
+/// Between the list and the tasks that follow the first open one.
+const THEN: &str = ", then: ";
+
+/// Maximum number of tasks that are told after the first open one, and characters of each.
+const MAX_TOLD: usize = 6;
+const MAX_TASK: usize = 120;
 
 /// Maximum number of open, and of ticked, tasks whose files are noted.
 const MAX_TASKS: usize = 60;
@@ -124,25 +131,29 @@ impl Work<'_> {
         }
     }
 
-    /// Notes the files of the tasks, and says how many are open and which is first.
+    /// Notes the files of the tasks, and says how many are open and which come first.
     pub(super) fn tell_task_lists(&mut self, facts: &mut Vec<Fact>) {
         for (name, list) in std::mem::take(&mut self.task_lists) {
             for task in list.tasks.values().filter(|it| it.ticked).take(MAX_TASKS) {
                 self.note_listed_files(task.at, file_mentions::in_prose(&task.text));
             }
-            facts.retain(|it| {
-                it.topic != Topic::Unconfirmed
-                    || !(it.text.starts_with(&name) && it.text.contains(NOT_TICKED))
-            });
+            let told = |it: &Fact| it.text.contains(NOT_TICKED) || it.text.contains(THEN);
+            facts.retain(|it| !(it.topic.is_open_step() && it.text.starts_with(&name) && told(it)));
             let gone =
                 self.files.get(&name).is_some_and(|it| matches!(it.op, FileOp::Deleted | FileOp::Renamed));
-            let Some((number, first)) = list.open().next().filter(|_| !gone) else { continue };
+            let mut tasks =
+                list.open().map(|(number, it)| format!("{number} {}", clip(&flat(&it.text), MAX_TASK).0));
+            let Some(first) = tasks.next().filter(|_| !gone) else { continue };
+            let then: Vec<String> = tasks.take(MAX_TOLD).collect();
             let (open, all) = (list.open().count(), list.tasks.len());
-            let text = clip(&flat(&first.text), 120).0.to_owned();
-            let told = format!("{name}: {open} of {all}{NOT_TICKED}{number} {text}");
             // Later messages may show other tasks only.
             let at = list.open().map(|it| it.1.at).min().unwrap_or(list.at);
-            facts.push(Fact::from_tools(ToolTopic::Unticked, at, told, Detail::None));
+            let topic = if list.at >= self.turn { ToolTopic::Open } else { ToolTopic::Unconfirmed };
+            let mut tell = |told: String| facts.push(Fact::from_tools(topic, at, told, Detail::None));
+            tell(format!("{name}: {open} of {all}{NOT_TICKED}{first}"));
+            if !then.is_empty() {
+                tell(format!("{name}{THEN}{}", then.join("; ")));
+            }
             for (_, task) in list.open().take(MAX_TASKS) {
                 self.note_named_files(task.at, file_mentions::in_prose(&task.text));
             }

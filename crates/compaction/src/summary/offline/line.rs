@@ -7,8 +7,8 @@ use super::script;
 use crate::facts::text::{clip, flat, without_escapes};
 use crate::facts::{
     ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, AnsweredRequest, BELOW, COMMITS, Detail,
-    EARLIER, Fact, FileOp, Ledger, Name, Outcome, REPLIED_BELOW, REPLY_TO, REPOSITORY, Topic, UNREADABLE,
-    Voice, attempt_key, commit_subject, is_read_only,
+    EARLIER, Fact, FileOp, Ledger, Name, Outcome, REPLIED_BELOW, REPLY_TO, REPORTS, REPOSITORY, Topic,
+    UNREADABLE, Voice, attempt_key, commit_subject, is_read_only,
 };
 
 /// A fact as written; lines with the same label and group are joined.
@@ -217,6 +217,9 @@ fn raw_line(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
             let state = known.unwrap_or_else(|| style.state_of_unresolved(fact, of.as_deref()));
             single(error(fact, of.as_deref(), resolved.is_some(), &state, ended, chars))
         }
+        Detail::Diagnostics { by } => {
+            labelled(format!("`{by}`{REPORTS}"), format!("{} {at}", flat(clip(&fact.text, chars).0)))
+        }
         Detail::Choice { asked, means, refused, superseded } => {
             single(choice(fact, asked.as_deref(), means.as_deref(), *refused, *superseded, chars))
         }
@@ -270,6 +273,7 @@ pub(super) fn last_work(ledger: &Ledger) -> Option<usize> {
         Detail::None
         | Detail::Rule(_)
         | Detail::Error { .. }
+        | Detail::Diagnostics { .. }
         | Detail::Choice { .. }
         | Detail::Name(_)
         | Detail::Symbol { .. } => false,

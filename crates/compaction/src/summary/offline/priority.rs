@@ -38,6 +38,8 @@ pub(super) enum LineKind {
     Done,
     /// Errors that still stand.
     Broken,
+    /// What a check reports in files that were not changed since.
+    Diagnostics,
     /// Resolved errors.
     Mended,
     /// Commands with effects, and their outcome.
@@ -93,6 +95,7 @@ impl LineKind {
             },
             Topic::Errors => match fact.detail {
                 Detail::Error { resolved: None, .. } => Self::Broken,
+                Detail::Diagnostics { .. } => Self::Diagnostics,
                 _ => Self::Mended,
             },
             Topic::Tried => Self::Tried,
@@ -119,6 +122,7 @@ impl LineKind {
                 | Self::Found
                 | Self::Listed
                 | Self::Broken
+                | Self::Diagnostics
                 | Self::Mended
                 | Self::Command
                 | Self::Look
@@ -206,6 +210,7 @@ const BRIEF: &[Tier] =
 const DETAILED: &[Tier] = &[
     tier(LineKind::Said, 140, 22),
     tier(LineKind::Skill, 450, 10),
+    tier(LineKind::Diagnostics, 120, 8),
     tier(LineKind::Symbol, 80, 12),
     tier(LineKind::Read, 200, 15),
     tier(LineKind::Command, 110, 30),
@@ -228,9 +233,12 @@ const DETAILED: &[Tier] = &[
     tier(LineKind::Symbol, 80, 6),
     tier(LineKind::Untested, 200, 12),
     tier(LineKind::Broken, 300, 40),
+    tier(LineKind::Diagnostics, 900, 20),
     tier(LineKind::Setup, 160, 10),
     tier(LineKind::Current, 700, 25),
     tier(LineKind::Finding, 200, 30),
+    tier(LineKind::Step, 900, 20),
+    tier(LineKind::Unconfirmed, 900, 20),
     tier(LineKind::Goal, 9_000, 80),
     tier(LineKind::Answered, 9_000, 80),
     tier(LineKind::Last, 9_000, 90),
@@ -250,6 +258,7 @@ const DETAILED: &[Tier] = &[
 const TECHNICAL: &[Tier] = &[
     tier(LineKind::Skill, 450, 10),
     tier(LineKind::Command, 260, 50),
+    tier(LineKind::Diagnostics, 900, 20),
     tier(LineKind::Read, 200, 40),
     tier(LineKind::Found, 200, 10),
     tier(LineKind::Name, 160, 30),
@@ -309,7 +318,7 @@ pub(super) fn rank(fact: &Fact) -> (bool, std::cmp::Reverse<usize>) {
         Detail::Name(kind) => matches!(kind, Name::Colour | Name::Setting),
         // A symbol without its file says little.
         Detail::Symbol { file, .. } => file.is_none(),
-        Detail::None | Detail::File { .. } | Detail::Choice { .. } => {
+        Detail::None | Detail::File { .. } | Detail::Choice { .. } | Detail::Diagnostics { .. } => {
             // Earlier summaries of others state rules among their findings.
             let binds = fact.voice() == Voice::Summary && facts::is_rule(&fact.text);
             fact.voice() != Voice::User && fact.topic != Topic::Last && !binds

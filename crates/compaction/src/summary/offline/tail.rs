@@ -52,6 +52,7 @@ impl<'a> Tail<'a> {
             | Detail::File { .. }
             | Detail::Command { .. }
             | Detail::Error { .. }
+            | Detail::Diagnostics { .. }
             | Detail::Choice { .. }
             | Detail::Name(_) => false,
         }

@@ -1,0 +1,202 @@
+//! What a compiler, linter or test runner reports file by file. The newest report is a list of what is left to fix.
+
+use std::collections::BTreeMap;
+
+use super::Work;
+use super::command::{self, Operation, ParsedCommand};
+use super::outcome::Outcome;
+use super::paths::path;
+use crate::facts::text::ascii_first::AsciiFirstRegex;
+use crate::facts::text::{clip, flat, without_escapes};
+use crate::facts::voice::ToolTopic;
+use crate::facts::{Detail, Fact};
+
+/// `src/a.ts:3:1: error: …`, `a.go:12:3: undefined: x`, `src/a.ts(3,1): error TS1005: …`, `src/a.ts:3:1 - error …`,
+/// `src/a.ts:3:1 lint/rule ━━━`.
+static LOCATED: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"^\s{0,2}(?:[ew]: (?:file://)?)?((?:[A-Za-z]:)?[^\s:()]+\.[A-Za-z]\w{0,6})",
+    r"(?::(\d+)(?::(\d+))?(?:: | - | )|\((\d+)(?:,(\d+))?\): )\s*(\S.*)$",
+));
+/// What the message of such a line begins with, if no column shows that a checker printed it.
+static SEVERITY: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"^(?i:(?:fatal )?error|warning|note|info)\b|^\[?[A-Z]{1,5}\d{3,5}\b|^lint/");
+/// A file on a line of its own, above its diagnostics (ESLint, Next.js).
+static FILE_ABOVE: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"^(?:\./)?((?:[A-Za-z]:)?[^\s:<>|*][^:<>|*]*\.[A-Za-z]\w{0,6})$");
+/// A diagnostic below its file: `  3:1  warning  message  rule`, `3:1  Error: message  rule`.
+static BELOW: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"^\s*(\d+:\d+)\s+(?i:error|warning|info|✖|⚠):?\s+(\S.*)$");
+/// The place of a diagnostic whose message stands above (rustc, Ruff).
+static ARROW: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"^\s*--> ((?:[A-Za-z]:)?[^\s:]+\.[A-Za-z]\w{0,6}):(\d+:\d+)$");
+static TITLE: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"^(?:(?:error|warning)(?:\[\w+\])?: |[A-Z]{1,5}\d{3,5} )(?:\[\*\] )?\S");
+/// A failed test of pytest, vitest or jest, by file.
+static FAILED_TEST: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"^\s*(?:FAILED|ERROR) ([^\s:]+\.py)(?:::(\S+))?(?: - (.*))?$",
+    r"|^\s*(?:FAIL|×)\s+(?:\|\w+\|\s+)?([^\s:]+\.[cm]?[jt]sx?) > (\S.*)$",
+));
+
+/// Maximum bytes of an output that are read.
+const MAX_READ: usize = 200_000;
+/// Maximum characters of a message.
+const MAX_MESSAGE: usize = 110;
+/// Maximum diagnostics that are told of a file, and files that are told of a report.
+const MAX_TOLD: usize = 8;
+const MAX_FILES: usize = 24;
+/// Maximum number of reports that are kept: of a linter, a type checker and the tests.
+const MAX_REPORTS: usize = 3;
+
+/// By file as printed: place and message of each diagnostic, in order.
+type Diagnostics = BTreeMap<String, Vec<String>>;
+
+/// The report of one run.
+pub(super) struct Report {
+    message: usize,
+    command: String,
+    operations: Vec<Operation>,
+    /// What the paths are relative to, if not the working directory.
+    dir: Option<String>,
+    /// Number of prompts before the run.
+    prompts: usize,
+    files: Diagnostics,
+}
+
+fn read(text: &str) -> Diagnostics {
+    let text = without_escapes(clip(text, MAX_READ).0);
+    let mut all = Diagnostics::new();
+    let mut add = |file: &str, told: String| {
+        let told = flat(clip(told.trim_end_matches(['━', '─', ' ']), MAX_MESSAGE).0);
+        let of_file = all.entry(file.strip_prefix("./").unwrap_or(file).to_owned()).or_default();
+        if !of_file.contains(&told) {
+            of_file.push(told);
+        }
+    };
+    let (mut above, mut title) = (None, None);
+    for line in text.lines().map(str::trim_end) {
+        if let Some(found) = ARROW.captures(line) {
+            let (Some(file), Some(place)) = (found.get(1), found.get(2)) else { continue };
+            // Further places of a diagnostic belong to its notes.
+            if let Some(title) = std::mem::take(&mut title) {
+                add(file.as_str(), format!("{} {title}", place.as_str()));
+            }
+        } else if TITLE.is_match(line) {
+            title = Some(line);
+        } else if let (Some(file), Some(found)) = (above, BELOW.captures(line)) {
+            let [place, said] = [1, 2].map(|it| found.get(it).map_or("", |it| it.as_str()));
+            add(file, format!("{place} {}", squeezed(said)));
+        } else if let Some(found) = LOCATED.captures(line) {
+            let group = |it: usize| found.get(it).map(|it| it.as_str());
+            let [row, column] = [group(2).or(group(4)), group(3).or(group(5))];
+            let said = group(6).unwrap_or_default();
+            if let (Some(file), Some(row)) = (group(1), row)
+                && (column.is_some() || SEVERITY.is_match(said))
+            {
+                let column = column.map(|it| format!(":{it}")).unwrap_or_default();
+                add(file, format!("{row}{column} {said}"));
+            }
+        } else if let Some(found) = FAILED_TEST.captures(line) {
+            let group = |it: usize| found.get(it).map(|it| it.as_str());
+            if let Some(file) = group(1).or(group(4)) {
+                let [name, cause] = [group(2).or(group(5)), group(3)];
+                let told: Vec<&str> = [name, cause].into_iter().flatten().collect();
+                add(file, if told.is_empty() { "failed".to_owned() } else { told.join(": ") });
+            }
+        } else if let Some(found) = FILE_ABOVE.captures(line) {
+            above = found.get(1).map(|it| it.as_str());
+        } else if line.is_empty() {
+            above = None;
+        }
+    }
+    all
+}
+
+/// A message without the columns of a table: the rule stands apart.
+fn squeezed(text: &str) -> String {
+    let parts: Vec<&str> = text.split("  ").map(str::trim).filter(|it| !it.is_empty()).collect();
+    match parts[..] {
+        [said, rule] => format!("{rule}: {said}"),
+        _ => parts.join(" "),
+    }
+}
+
+impl Work<'_> {
+    /// Keeps the report of a check that ended, instead of the earlier ones that its run includes.
+    pub(super) fn read_report_of_check(
+        &mut self,
+        message: usize,
+        command: &str,
+        parsed: &ParsedCommand,
+        outcome: &Outcome,
+        printed: &str,
+    ) {
+        let operations: Vec<Operation> = parsed.operations().into_iter().filter(Operation::checks).collect();
+        if operations.is_empty() {
+            return;
+        }
+        let files = read(printed);
+        let program = |it: &Operation| it.name.split(' ').next().unwrap_or_default().to_owned();
+        let passed = outcome.ok == Some(true) && files.is_empty();
+        self.reports.retain(|report| {
+            let again = |it: &Operation| {
+                operations.iter().any(|run| {
+                    run.name == it.name && run.covers(it)
+                        || passed && run.tests_all() && program(run) == program(it)
+                })
+            };
+            let same_files = || files.keys().any(|it| report.files.contains_key(it));
+            !(report.operations.iter().any(again) || same_files())
+        });
+        // A single failure is told as an error.
+        let count: usize = files.values().map(Vec::len).sum();
+        if count > 1 || count == 1 && outcome.ok == Some(true) {
+            if self.reports.len() == MAX_REPORTS {
+                self.reports.remove(0);
+            }
+            let dir = command::directory(command).map(str::to_owned);
+            let command = flat(clip(command, 100).0).replace('`', "'");
+            let prompts = self.prompts.len();
+            self.reports.push(Report { message, command, operations, dir, prompts, files });
+        }
+    }
+
+    /// Continues what an earlier summary says of a report.
+    pub(super) fn resume_report(&mut self, fact: &Fact) {
+        let Detail::Diagnostics { by } = &fact.detail else { return };
+        let Some((file, told)) = fact.text.split_once(": ") else { return };
+        let entry = (file.to_owned(), vec![told.to_owned()]);
+        match self.reports.iter_mut().find(|it| it.command == *by) {
+            Some(report) => drop(report.files.insert(entry.0, entry.1)),
+            None => self.reports.push(Report {
+                message: fact.message,
+                command: by.clone(),
+                operations: ParsedCommand::of(by).operations(),
+                dir: None,
+                prompts: 0,
+                files: Diagnostics::from([entry]),
+            }),
+        }
+    }
+
+    /// Tells the newest reports, without the files that were changed since.
+    pub(super) fn tell_reports(&mut self, facts: &mut Vec<Fact>) {
+        for Report { message, command, dir, prompts, files, .. } in std::mem::take(&mut self.reports) {
+            // What an earlier turn left as it was is not the task, unless the next request asks for it.
+            if prompts + 1 < self.prompts.len() {
+                continue;
+            }
+            let changed = |it: &String| {
+                self.changes.iter().any(|change| change.message > message && *change.text == **it)
+            };
+            let files = files.into_iter().map(|(file, told)| (path(&file, dir.as_deref(), self.base), told));
+            for (file, told) in files.filter(|it| !changed(&it.0)).take(MAX_FILES) {
+                let more = told.len().saturating_sub(MAX_TOLD);
+                let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+                let told: Vec<String> = told.into_iter().take(MAX_TOLD).collect();
+                let text = format!("{file}: {}{more}", told.join("; "));
+                let detail = Detail::Diagnostics { by: command.clone() };
+                facts.push(Fact::from_tools(ToolTopic::Errors, message, text, detail));
+            }
+        }
+    }
+}
