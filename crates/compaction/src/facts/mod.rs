@@ -35,8 +35,8 @@ pub use past::replies::{
     AnsweredRequest, answers, final_answer, last_answered, last_reply, question_answered,
 };
 pub(crate) use past::{
-    ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, BELOW, COMMITS, EARLIER, FOLLOWED, GOES_ON,
-    MORE_DONE, REPLIED_BELOW, REPLY_TO, REPORTS,
+    ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, BELOW, COMMITS, EARLIER, FILE_CHANGED,
+    FOLLOWED, GOES_ON, MORE_DONE, REPLIED_BELOW, REPLY_TO, REPORTS, RESOLVED, UNCHECKED,
 };
 pub use talk::last_step;
 pub use talk::overruled::refuted_replies;
@@ -48,6 +48,7 @@ pub(crate) use work::REPOSITORY;
 pub(crate) use work::command::attempt_key;
 pub use work::command::{checks_or_delivers, commit_subject, is_read_only, only_prepares};
 pub use work::outcome::{Outcome, error_lines};
+pub(crate) use work::resolution::is_misfit;
 
 /// Whether a rule forbids, requires or prefers something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

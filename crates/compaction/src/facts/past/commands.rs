@@ -1,6 +1,6 @@
 //! Commands and errors in an earlier summary.
 
-use super::headings::{COMMITS, REPORTS};
+use super::headings::{COMMITS, FILE_CHANGED, REPORTS, RESOLVED, UNCHECKED};
 use super::{SummaryReader, is_resolved};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::clip;
@@ -32,6 +32,10 @@ impl SummaryReader<'_> {
         }
         if let Some(list) = body.strip_prefix(COMMITS).and_then(|it| it.strip_prefix(": ")) {
             return self.commits(list);
+        }
+        // Our format: it is read anew from the session.
+        if body.starts_with(UNCHECKED) {
+            return;
         }
         if let Some((command, list)) = body.strip_prefix('`').and_then(|it| it.split_once(REPORTS)) {
             return self.reports(command.trim_end_matches('`'), list.trim_start_matches(": "));
@@ -82,7 +86,8 @@ impl SummaryReader<'_> {
                 self.push(Topic::Commands, command, detail);
             }
             let text = ended.map_or(text, |it| it.1);
-            let resolved = state.starts_with("resolved").then_some(self.number);
+            let over = [RESOLVED, FILE_CHANGED].iter().any(|it| state.starts_with(it));
+            let resolved = over.then_some(self.number);
             let similar = state.starts_with("a similar run went well").then_some(self.number);
             let called = ["reported as ", "called "]
                 .iter()

@@ -185,8 +185,16 @@ pub(crate) const ANSWERED_LATER: &str = " (no reply before the next request; lat
 /// The wording of [`ANSWERED`], [`ANSWERED_BEFORE`] and [`ANSWERED_BELOW`] in older summaries.
 pub(in crate::facts) const ANSWERED_ONCE: [&str; 3] =
     [" (answered at [#", " (answered before [#", " (answered in the messages below)"];
+/// The state of an error that a later success resolved.
+pub(crate) const RESOLVED: &str = "resolved";
+/// The state of an edit that did not fit, if the file was changed later.
+pub(crate) const FILE_CHANGED: &str = "file changed";
+
 /// Between the command of a check and what it reports, file by file.
 pub(crate) const REPORTS: &str = " reports, in files not changed since";
+
+/// Before the last check that ran, and the code that was edited after it.
+pub(crate) const UNCHECKED: &str = "edited since the last run of ";
 
 /// What [`REPLIED_BELOW`], [`GOES_ON`], [`MORE_DONE`] and [`BELOW`] were in older summaries.
 pub(in crate::facts) const SUFFIXES_ONCE: [&str; 4] = [

@@ -32,8 +32,8 @@ use headings::{
     SUFFIXES_ONCE, heading_text, is_lettered, op_in, parse_heading, reply,
 };
 pub(crate) use headings::{
-    ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, BELOW, COMMITS, EARLIER, FOLLOWED, GOES_ON,
-    MORE_DONE, REPLIED_BELOW, REPLY_TO, REPORTS,
+    ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, BELOW, COMMITS, EARLIER, FILE_CHANGED,
+    FOLLOWED, GOES_ON, MORE_DONE, REPLIED_BELOW, REPLY_TO, REPORTS, RESOLVED, UNCHECKED,
 };
 use history::{History, Kind, Message, Part};
 use step_index::StepIndex;

@@ -94,7 +94,11 @@ static DOUBT_START: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?i)^\W*(?:q:|(?:ok(?:ay)?|but|so|and|hm+|mh+|mm+)\b)");
 /// Beginning of a question in the middle of a sentence, without a question mark.
 static QUESTION_WITHIN: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"\bIs there\b|\bAre there\b|(?i)\b(?:is there (?:like )?an?|do you (?:think|know|suggest)|can you (?:check|look|explain|reconsider))\b",
+    r"\bIs there\b|\bAre there\b|(?i)\b(?:is there (?:like )?an?|do you (?:think|know|suggest)|can you (?:check|look|explain|reconsider))\b|(?:どうする|どれにする|どちらにする)か",
+);
+/// The label of one of several options that a prompt lists itself.
+static OWN_OPTION: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?m)^[ \t]*(?:[-*•] |#+ )?\**(?:案|方案|选项|選項|選択肢|옵션 ?|(?i:option|approach|variant|opci[oó]n|op[cç][aã]o) )([A-H1-9])\b",
 );
 
 /// A Chinese question without a question mark.
@@ -248,7 +252,8 @@ pub(super) fn read_decisions(
         return;
     }
     let regions = prompt.parts().iter().flat_map(|it| regions(it));
-    let typed = regions.filter(|it| it.0 == Region::Typed).flat_map(|it| sentences(it.1));
+    let typed = regions.filter(|it| it.0 == Region::Typed).flat_map(|it| beside_own_options(it.1));
+    let typed = typed.flat_map(sentences);
     for sentence in typed {
         // Rules are read elsewhere, and instructions of a harness decide nothing.
         let other = sentence.chars().count() > 320
@@ -268,6 +273,23 @@ pub(super) fn read_decisions(
             push(quote, None, None, false, facts);
         }
     }
+}
+
+/// What stands before and after the options that a prompt lists itself: the options do not say which one is chosen. They
+/// end at a paragraph that is not indented.
+fn beside_own_options(text: &str) -> [&str; 2] {
+    let labels: Vec<_> = OWN_OPTION.find_iter(text).collect();
+    let [first, .., last] = labels[..] else { return [text, ""] };
+    let mut blank = false;
+    let mut end = last.end();
+    for line in text[last.end()..].split_inclusive('\n') {
+        if blank && line.starts_with(|it: char| !it.is_whitespace()) {
+            break;
+        }
+        blank = line.trim().is_empty();
+        end += line.len();
+    }
+    [&text[..first.start()], &text[end..]]
 }
 
 /// The user accepts the offer that followed a "no": if both are about the same, the "no" no longer holds.

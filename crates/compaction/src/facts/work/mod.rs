@@ -2,8 +2,8 @@
 
 mod background;
 mod changed_files;
+mod checks;
 pub(in crate::facts) mod command;
-mod diagnostics;
 pub(in crate::facts) mod excuses;
 pub(in crate::facts) mod file_mentions;
 mod files;
@@ -129,7 +129,9 @@ struct Work<'a> {
     /// By file.
     task_lists: BTreeMap<String, task_list::TaskList>,
     /// What checks reported last.
-    reports: Vec<diagnostics::Report>,
+    reports: Vec<checks::Report>,
+    /// The last check that ended, and its message.
+    last_check: Option<(usize, String)>,
     uncommitted: git::uncommitted::Uncommitted,
     commits: git::commits::Commits,
     log: git::log::Log,
@@ -182,6 +184,8 @@ pub(in crate::facts) fn read(
     work.tell_task_lists(facts);
     work.complete_summary_paths();
     work.join_spellings();
+    work.tell_reports(facts);
+    work.tell_unchecked(facts);
     // Sorted below: a hash map has no stable order.
     let mut files: Vec<_> = std::mem::take(&mut work.files).into_iter().collect();
     files::drop_idle(&work, history, &mut files);
@@ -190,7 +194,6 @@ pub(in crate::facts) fn read(
         Fact::from_tools(ToolTopic::Files, message, path, Detail::File { op, to })
     }));
     facts.append(&mut work.errors);
-    work.tell_reports(facts);
     facts.append(&mut work.commands);
     facts.append(&mut work.facts);
     // The first message that is not the client's own: those may stay in front of a summary.

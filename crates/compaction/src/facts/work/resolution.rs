@@ -517,7 +517,7 @@ fn is_malformed(text: &str) -> bool {
 }
 
 /// Whether an error only says that an edit did not fit the file.
-pub(super) fn is_misfit(text: &str) -> bool {
+pub(crate) fn is_misfit(text: &str) -> bool {
     let start: String = text.chars().take(60).collect::<String>().to_lowercase();
     let start = start.trim_start_matches("error: ");
     MISFITS.iter().any(|it| start.starts_with(it))

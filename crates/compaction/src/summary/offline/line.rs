@@ -7,8 +7,8 @@ use super::script;
 use crate::facts::text::{clip, flat, without_escapes};
 use crate::facts::{
     ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, AnsweredRequest, BELOW, COMMITS, Detail,
-    EARLIER, Fact, FileOp, Ledger, Name, Outcome, REPLIED_BELOW, REPLY_TO, REPORTS, REPOSITORY, Topic,
-    UNREADABLE, Voice, attempt_key, commit_subject, is_read_only,
+    EARLIER, FILE_CHANGED, Fact, FileOp, Ledger, Name, Outcome, REPLIED_BELOW, REPLY_TO, REPORTS, REPOSITORY,
+    RESOLVED, Topic, UNREADABLE, Voice, attempt_key, commit_subject, is_misfit, is_read_only,
 };
 
 /// A fact as written; lines with the same label and group are joined.
@@ -213,7 +213,9 @@ fn raw_line(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
             single(format!("{} → {ended}{resolved}", command(&fact.text, chars)))
         }
         Detail::Error { of, resolved, similar, excused } => {
-            let known = error_state(fact.message, *resolved, *similar, *excused);
+            // Whether a later edit did what the failed one wanted is unknown.
+            let over = if is_misfit(&fact.text) { FILE_CHANGED } else { RESOLVED };
+            let known = error_state(fact.message, over, *resolved, *similar, *excused);
             let state = known.unwrap_or_else(|| style.state_of_unresolved(fact, of.as_deref()));
             single(error(fact, of.as_deref(), resolved.is_some(), &state, ended, chars))
         }
@@ -306,13 +308,14 @@ pub(super) fn last_runs(ledger: &Ledger) -> HashMap<String, (usize, Option<bool>
 /// What became of an error in message `at`, if anything shows it.
 fn error_state(
     at: usize,
+    over: &str,
     resolved: Option<usize>,
     similar: Option<usize>,
     excused: Option<(usize, &str)>,
 ) -> Option<String> {
     Some(match (resolved, similar, excused) {
-        (Some(by), _, _) if by != at => format!("resolved at #{by}"),
-        (Some(_), _, _) => "resolved".into(),
+        (Some(by), _, _) if by != at => format!("{over} at #{by}"),
+        (Some(_), _, _) => over.into(),
         // A similar run does not show that this error is gone.
         (None, Some(by), _) if by != at => format!("a similar run went well at #{by}"),
         (None, Some(_), _) => "a similar run went well".into(),

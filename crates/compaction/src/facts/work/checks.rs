@@ -1,4 +1,5 @@
-//! What a compiler, linter or test runner reports file by file. The newest report is a list of what is left to fix.
+//! What a compiler, linter or test runner reports file by file, which is a list of what is left to fix; and whether any ran
+//! after the last edits.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use super::paths::path;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat, without_escapes};
 use crate::facts::voice::ToolTopic;
-use crate::facts::{Detail, Fact};
+use crate::facts::{Detail, Fact, FileOp, UNCHECKED};
 
 /// `src/a.ts:3:1: error: …`, `a.go:12:3: undefined: x`, `src/a.ts(3,1): error TS1005: …`, `src/a.ts:3:1 - error …`,
 /// `src/a.ts:3:1 lint/rule ━━━`.
@@ -46,6 +47,16 @@ const MAX_TOLD: usize = 8;
 const MAX_FILES: usize = 24;
 /// Maximum number of reports that are kept: of a linter, a type checker and the tests.
 const MAX_REPORTS: usize = 3;
+
+/// Extensions of code that a build, linter or test can check.
+const CODE: [&str; 30] = [
+    "c", "cc", "cpp", "cs", "cu", "dart", "ex", "exs", "go", "h", "hpp", "java", "js", "jsx", "kt", "lua",
+    "m", "mjs", "php", "py", "rb", "rs", "scala", "sol", "svelte", "swift", "ts", "tsx", "vue", "zig",
+];
+/// Words of operations that show nothing about the code.
+const PREPARES: [&str; 5] = ["dev", "fmt", "format", "install", "sync"];
+/// Maximum files that are named as unchecked.
+const MAX_NAMED: usize = 4;
 
 /// By file as printed: place and message of each diagnostic, in order.
 type Diagnostics = BTreeMap<String, Vec<String>>;
@@ -121,6 +132,31 @@ fn squeezed(text: &str) -> String {
 }
 
 impl Work<'_> {
+    fn still_differs(&self, name: &str) -> bool {
+        self.files.get(name).is_some_and(|it| it.op.changes() && it.op != FileOp::Deleted)
+    }
+
+    /// Says which code was edited after the last check. The line belongs to the check: the edits may be in messages that
+    /// are kept.
+    pub(super) fn tell_unchecked(&self, facts: &mut Vec<Fact>) {
+        let Some((last, command)) = &self.last_check else { return };
+        let is_code = |it: &str| it.rsplit_once('.').is_some_and(|it| CODE.contains(&it.1));
+        let since = self.changes.iter().filter(|it| it.message > *last && is_code(&it.text));
+        let mut names: Vec<&str> =
+            since.map(|it| it.text.as_str()).filter(|it| self.still_differs(it)).collect();
+        names.sort_unstable();
+        names.dedup();
+        if names.is_empty() {
+            return;
+        }
+        let more = names.len().saturating_sub(MAX_NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        names.truncate(MAX_NAMED);
+        let command = flat(clip(command, MAX_MESSAGE).0).replace('`', "'");
+        let text = format!("{UNCHECKED}`{command}`: {}{more}", names.join(", "));
+        facts.push(Fact::from_tools(ToolTopic::Commands, *last, text, Detail::None));
+    }
+
     /// Keeps the report of a check that ended, instead of the earlier ones that its run includes.
     pub(super) fn read_report_of_check(
         &mut self,
@@ -130,9 +166,16 @@ impl Work<'_> {
         outcome: &Outcome,
         printed: &str,
     ) {
+        if command::has_inline_script(command) {
+            return;
+        }
         let operations: Vec<Operation> = parsed.operations().into_iter().filter(Operation::checks).collect();
         if operations.is_empty() {
             return;
+        }
+        let only_prepares = |it: &Operation| it.name.split([' ', ':']).any(|it| PREPARES.contains(&it));
+        if !operations.iter().all(only_prepares) {
+            self.last_check = Some((message, command.to_owned()));
         }
         let files = read(printed);
         let program = |it: &Operation| it.name.split(' ').next().unwrap_or_default().to_owned();
