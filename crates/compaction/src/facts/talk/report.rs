@@ -43,15 +43,20 @@ pub(in crate::facts) fn text_of_model(message: &Message) -> String {
 static STEP_HEADING: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?i)^\W*(?:task|step|phase|part|stage) \d{1,2}\W[^.!?]*$");
 
-/// Whether a sentence announces a step.
+/// What joins the next step to the one after it.
+static AND_THEN: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)\b(?:and|,) then\b|\b(?:after that|afterwards|once (?:that|this|it)(?:['’]s| is))\b|\bdanach\b|\b(?:y|e) (?:luego|después|depois)\b|\bet (?:ensuite|puis)\b|然后|然後|その後|それから|そのあと|그런 다음|그 후",
+);
+
+/// Whether a sentence announces a step, and nothing that follows it: a plan of several steps outlives the first.
 pub(super) fn announces(sentence: &str) -> bool {
     let lower = Lowercased::of(sentence);
-    CUES.announce.is_in(&lower) && !CUES.fixed.is_in(&lower)
+    CUES.announce.is_in(&lower) && !CUES.fixed.is_in(&lower) && !AND_THEN.is_match(sentence)
 }
 
 /// A text without announcements and headings of steps at its end.
 pub(super) fn without_closing_announcements(text: &str) -> &str {
-    let announces = |it: &str| CUES.announce.is_in(&Lowercased::of(it));
+    let announces = |it: &str| CUES.announce.is_in(&Lowercased::of(it)) && !AND_THEN.is_match(it);
     let is_closing =
         |it: &&str| announces(it) || ends_with_colon(it) || is_title(it) || STEP_HEADING.is_match(it);
     let mut rest = text.trim_end();

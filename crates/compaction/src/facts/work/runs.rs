@@ -272,6 +272,11 @@ impl Work<'_> {
         }
         if well {
             self.record_success(number, command, parsed);
+            // `npm test` may run `npm run lint`, and prints so.
+            for script in package_scripts(printed(output)) {
+                self.record_result(number, &script, None);
+                self.record_success(number, &script, &ParsedCommand::of(&script));
+            }
             self.resolve_by_success(number, command, parsed);
             self.forget_reinstalled(parsed);
             self.resolve_probe(number, command);
@@ -497,6 +502,14 @@ fn after_delete(command: &ParsedCommand) -> Vec<Vec<&str>> {
 /// The purpose of a call, where the agent states it (Claude Code, OpenCode).
 fn purpose(call: &Call) -> Option<String> {
     input_of(call).get("description")?.as_str().map(str::to_owned).filter(|it| !it.trim().is_empty())
+}
+
+/// The scripts of a package that npm or pnpm says it runs: `> pump@1.0.0 lint`.
+fn package_scripts(text: &str) -> Vec<String> {
+    static SCRIPT: AsciiFirstRegex =
+        AsciiFirstRegex::new(r"(?m)^> (?:@[\w.-]+/)?[\w.-]+@\d\S* ([\w:.-]+)(?: [/~]\S*)?$");
+    let text = clip(text, 20_000).0;
+    SCRIPT.captures_iter(text).filter_map(|it| Some(format!("npm run {}", it.get(1)?.as_str()))).collect()
 }
 
 /// What a command printed, without the header that Codex puts before it.

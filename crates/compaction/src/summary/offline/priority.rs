@@ -312,7 +312,8 @@ pub(super) fn rank(fact: &Fact) -> (bool, std::cmp::Reverse<usize>) {
         Detail::Rule(polarity) => *polarity != Polarity::Forbid,
         Detail::Command { outcome, .. } => outcome.ok != Some(false) && outcome.result.is_none(),
         Detail::Error { of, similar, excused, .. } => {
-            similar.is_some() || excused.is_some() || of.as_deref().is_some_and(facts::is_read_only)
+            let idle = of.as_deref().is_some_and(facts::is_read_only) || facts::is_misfit(&fact.text);
+            idle || similar.is_some() || excused.is_some()
         }
         // There are many of these, and each is told where it is used.
         Detail::Name(kind) => matches!(kind, Name::Colour | Name::Setting),
