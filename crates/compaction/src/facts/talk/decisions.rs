@@ -186,17 +186,21 @@ pub(super) fn read_decisions(
     // "B, A": one for each of several questions. One alone does not say which of them it answers.
     let letters: Vec<&str> = whole.split([',', ' ', ';', '/']).filter(|it| !it.is_empty()).collect();
     let only_letters = letters.iter().all(|it| it.len() == 1);
-    let tables = if only_letters { option_tables(&before) } else { Vec::new() };
+    let tables = if short { option_tables(&before) } else { Vec::new() };
     if tables.len() > 1 {
-        if letters.len() == tables.len() {
-            let of = |(letter, table): (&&str, &Vec<(String, String)>)| {
-                let found = table.iter().find(|it| it.0.eq_ignore_ascii_case(letter));
-                found.map_or_else(|| (*letter).to_owned(), |it| it.1.clone())
-            };
-            let means: Vec<String> = letters.iter().zip(&tables).map(of).collect();
-            push(said.clone(), asked, Some(means.join("; ")), false, facts);
+        let answers = if only_letters && letters.len() == tables.len() {
+            letters.iter().enumerate().map(|(at, it)| (at, *it)).collect()
+        } else {
+            answers_by_question(whole)
+        };
+        if !answers.is_empty() {
+            let means: Vec<String> = answers.iter().map(|it| meaning_in(&tables, it.0, it.1)).collect();
+            let all = questions_of_tables(&before, tables.len());
+            push(said.clone(), all.as_deref().or(asked), Some(means.join("; ")), false, facts);
         }
-        return;
+        if only_letters || !answers.is_empty() {
+            return;
+        }
     }
     // An option may be quoted only to ask about it.
     let asks_about = is_question(whole) && whole.split_whitespace().count() > MAX_ECHO_WORDS;
@@ -373,6 +377,33 @@ fn option_tables(message: &str) -> Vec<Vec<(String, String)>> {
         }
     }
     out
+}
+
+/// The first lines of a message that ask something, or are the heading of a question, one for each of `tables`.
+fn questions_of_tables(message: &str, tables: usize) -> Option<String> {
+    let asks =
+        |it: &&str| !it.starts_with('|') && (is_question(it) || is_heading(it) && it.contains("Question"));
+    let all: Vec<&str> = message.lines().map(str::trim).filter(asks).take(tables).collect();
+    (all.len() == tables).then(|| all.iter().map(|it| without_markers(it)).collect::<Vec<_>>().join("; "))
+}
+
+/// The answers to numbered questions, `Q1: B, Q2: 45 seconds`: index of the question, and the answer.
+fn answers_by_question(prompt: &str) -> Vec<(usize, &str)> {
+    static NUMBER: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)\bQ(?:uestion )?([1-9]) ?[:.)=-] ?");
+    let numbers: Vec<_> = NUMBER.captures_iter(prompt).filter_map(|it| it.get(0).zip(it.get(1))).collect();
+    let ends = numbers.iter().skip(1).map(|it| it.0.start()).chain([prompt.len()]);
+    let answer = |((whole, number), end): (&(regex::Match<'_>, regex::Match<'_>), usize)| {
+        let at: usize = number.as_str().parse().ok()?;
+        let said = prompt[whole.end()..end].trim_matches([' ', ',', ';', '.', '\n']);
+        (!said.is_empty()).then_some((at - 1, said))
+    };
+    numbers.iter().zip(ends).filter_map(answer).collect()
+}
+
+/// What an answer stands for in the table of its question; the answer itself, if it names no option.
+fn meaning_in(tables: &[Vec<(String, String)>], question: usize, answer: &str) -> String {
+    let option = tables.get(question).into_iter().flatten().find(|it| it.0.eq_ignore_ascii_case(answer));
+    option.map_or_else(|| answer.to_owned(), |it| it.1.clone())
 }
 
 /// The option of a message that a prompt mentions by its number, with the text below its heading: `how do I do option 2`.
