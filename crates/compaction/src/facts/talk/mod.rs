@@ -337,8 +337,11 @@ fn withdraw_findings(number: usize, start: usize, facts: &mut Vec<Fact>) {
 
 /// Whether a prompt begins by saying that a proposal was decided, done or withdrawn.
 fn supersedes_proposal(prompt: &str) -> bool {
-    let withdraws =
-        |it: &&str| it.chars().count() <= MAX_ANSWER_CHARS && CUES.withdraws.is_in(&Lowercased::of(it));
+    // "Show names instead of ids" is a request of its own.
+    let withdraws = |it: &&str| {
+        let it = it.replace("nstead of", "n place of");
+        it.chars().count() <= MAX_ANSWER_CHARS && CUES.withdraws.is_in(&Lowercased::of(&it))
+    };
     sentences(prompt).first().is_some_and(withdraws)
 }
 
