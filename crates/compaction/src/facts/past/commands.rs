@@ -34,7 +34,7 @@ impl SummaryReader<'_> {
             return self.commits(list);
         }
         // Our format: it is read anew from the session.
-        if body.starts_with(UNCHECKED) {
+        if body.contains(UNCHECKED) {
             return;
         }
         if let Some((command, list)) = body.strip_prefix('`').and_then(|it| it.split_once(REPORTS)) {

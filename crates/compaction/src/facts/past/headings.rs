@@ -172,6 +172,9 @@ pub(crate) const GOES_ON: &str = " (continues in the messages below)";
 /// As [`GOES_ON`], if the model called more tools in between without a word.
 pub(crate) const MORE_DONE: &str = " (more work followed)";
 
+/// Suffix of an order of a task before the current one, which was answered.
+pub(crate) const OF_EARLIER_TASK: &str = " (of an earlier task)";
+
 /// Suffix of the last step, if it ended its turn and the next request is a message after the summary.
 pub(crate) const FOLLOWED: &str = " (the next request is in the messages below)";
 
@@ -193,8 +196,8 @@ pub(crate) const FILE_CHANGED: &str = "file changed";
 /// Between the command of a check and what it reports, file by file.
 pub(crate) const REPORTS: &str = " reports, in files not changed since";
 
-/// Before the last check that ran, and the code that was edited after it.
-pub(crate) const UNCHECKED: &str = "edited since the last run of ";
+/// Between the last check that ran and the code that was edited after it.
+pub(crate) const UNCHECKED: &str = " ran last before the edits of ";
 
 /// What [`REPLIED_BELOW`], [`GOES_ON`], [`MORE_DONE`] and [`BELOW`] were in older summaries.
 pub(in crate::facts) const SUFFIXES_ONCE: [&str; 4] = [

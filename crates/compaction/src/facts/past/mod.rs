@@ -33,7 +33,7 @@ use headings::{
 };
 pub(crate) use headings::{
     ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, BELOW, COMMITS, EARLIER, FILE_CHANGED,
-    FOLLOWED, GOES_ON, MORE_DONE, REPLIED_BELOW, REPLY_TO, REPORTS, RESOLVED, UNCHECKED,
+    FOLLOWED, GOES_ON, MORE_DONE, OF_EARLIER_TASK, REPLIED_BELOW, REPLY_TO, REPORTS, RESOLVED, UNCHECKED,
 };
 use history::{History, Kind, Message, Part};
 use step_index::StepIndex;
@@ -438,10 +438,9 @@ impl SummaryReader<'_> {
         // Our format: a goal or question that is marked as answered.
         let requests = matches!(topic, Topic::Goal | Topic::Last);
         let [replied, goes_on, more, current] = SUFFIXES_ONCE;
-        let body = [EARLIER, FOLLOWED, GOES_ON, MORE_DONE, REPLIED_BELOW, replied, goes_on, more]
-            .iter()
-            .find_map(|it| body.strip_suffix(it))
-            .unwrap_or(&body);
+        let marks =
+            [EARLIER, FOLLOWED, GOES_ON, MORE_DONE, OF_EARLIER_TASK, REPLIED_BELOW, replied, goes_on, more];
+        let body = marks.iter().find_map(|it| body.strip_suffix(it)).unwrap_or(&body);
         let [at, before, below] = ANSWERED_ONCE;
         let at = [ANSWERED, ANSWERED_BEFORE, ANSWERED_LATER, at, before]
             .iter()

@@ -264,6 +264,7 @@ pub(super) fn read_decisions(
             || is_question(sentence)
             || (QUESTION_START.is_match(sentence) && !sentence.contains(", ") && !sentence.contains("et's"))
             || QUESTION_WITHIN.is_match(sentence)
+            || CHINESE_QUESTION.is_match(sentence)
             || whole.len() > 2_500
             || polarity(sentence).is_some()
             || ASKS_WHETHER.is_match(sentence) && !sentence.contains("et's") && !sentence.contains("et’s")

@@ -396,6 +396,8 @@ pub fn last_step(history: &History, region: &std::ops::Range<usize>) -> Option<F
 /// short answer delivered by a tool call is put after what the model said before it. `at_end`: nothing later
 /// says what is being done, so announcements are kept if there is nothing else.
 fn state_at(messages: &[Message], at: usize, at_end: bool) -> String {
+    /// What is left without announcements is told alone if it is at least a fourth of a message.
+    const POINT_SHARE: usize = 4;
     let mut text = text_of_model(&messages[at]);
     if delivers(&messages[at]) && text.len() <= MAX_ANSWER_CHARS {
         let mut turn = messages[..at].iter().rev().take_while(|it| !it.is_prompt());
@@ -407,8 +409,11 @@ fn state_at(messages: &[Message], at: usize, at_end: bool) -> String {
         return current_state(&text);
     }
     let rest = without_sentences(&current_state(without_closing_announcements(&text)), announces);
+    // Of a plan, a short rest is not the point.
+    let point = rest.chars().count() * POINT_SHARE >= text.trim().chars().count();
     match rest.contains(char::is_alphanumeric) {
-        true => flat(&rest),
+        true if point => flat(&rest),
+        true => current_state(&text),
         false if at_end => current_state(&text),
         false => String::new(),
     }

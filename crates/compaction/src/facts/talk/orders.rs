@@ -25,7 +25,7 @@ pub(in crate::facts) static QUESTION_START: AsciiFirstRegex = AsciiFirstRegex::n
 
 /// The polarity of a sentence; `None` if it is not a rule.
 pub(in crate::facts) fn polarity(sentence: &str) -> Option<Polarity> {
-    if sentence.ends_with(['?', '？'])
+    if sentence.trim_end_matches(['"', '”', '*']).ends_with(['?', '？'])
         && !sentence.to_lowercase().starts_with("can you")
         && !sentence.to_lowercase().starts_with("could you")
     {

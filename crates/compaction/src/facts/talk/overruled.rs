@@ -21,7 +21,7 @@ const STEPS: &str = "commit|push|merge|deploy|publish|release";
 static FORBIDS_STEP: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::of(format!(
         concat!(
-            r"(?i)^\W*(?:(?:please|pls|and|but|so|just|also|ok(?:ay)?)\W+)*(?:do not|don['’]?t) ({steps})",
+            r"(?i)^(?:.*[,;])?\W*(?:(?:please|pls|and|but|so|just|also|ok(?:ay)?)\W+)*(?:do not|don['’]?t) ({steps})",
             r"(?: (?:or|and|/) (?:{steps}))?",
             r"(?:,? (?:anything|it|this|that|them|yet|now|for now|for the moment|until i (?:say so|tell you|ask|confirm)|please))*\W*$",
         ),
@@ -91,7 +91,7 @@ static REFUTES: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"|toujours (?:pas de changement|le même (?:problème|résultat)|la même erreur)|ça ne marche (?:toujours )?pas",
     r"|sigue (?:sin (?:funcionar|aparecer|cargar|salir)|igual\b|el mismo|dando)|todavía no (?:funciona|aparece|carga|sale)|no funcion\w+",
     r"|continua (?:sem (?:funcionar|aparecer)|com o mesmo|dando)|ainda não (?:funciona|aparece|carrega)|não funcion\w+",
-    r"|(?:还是|還是|仍然|依然)(?:报错|報錯|一样|一樣|不行|不对|不對|没有变|有问题|有問題)|没有(?:生效|变化|效果)|不行(?:[。，,!！]|$)",
+    r"|(?:还是|還是|仍然|依然)(?:报错|報錯|一样|一樣|不行|不对|不對|没有变|没变|没有?反应|沒有?反應|没有任何|沒有任何|有问题|有問題)|没有(?:生效|变化|效果)|不行(?:[。，,!！]|$)",
     r"|여전히|아직도|まだ(?:動か|直って|同じ|エラー)|直って(?:い)?ない)",
 ));
 

@@ -17,7 +17,7 @@ static MACHINE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"|\S+\.(?:m?js|jsx|tsx?):\d+(?::\d+)? (?:Uncaught|\w*Error:|GET |POST |Failed to load)", // browser console
     r"|\[?(?:debug|info|warn|warning|error|trace|fatal|notice|critical)\]?(?:[:|\]]|\s*\|)|npm (?:err|warn)|\S*(?:error|exception)\b[^:]{0,20}:",
     r"|@@ |diff --git|index [0-9a-f]{6,}|\+\+\+ |--- |[+-]\s*\d+\s|[+-][^\s\-+*]", // diffs
-    r"|[$❯➜>#|│┃├└╭╰┌]\s|[|│┃├└╭╰┌]|\S*[$#%] (?:cd|ls|npm|git|cargo|go|python)\b", // terminals and tables
+    r"|[$❯➜>#|│┃├└╭╰┌]\s|[|│┃├└╭╰┌]|(?:\([\w.-]+\) )?\S*[$#%] (?:cd|ls|npm|git|cargo|go|python)\b", // terminals and tables
     r"|</?[a-z][\w-]*[^>]*>\s*$|</|\{|\}|\]|//|/\*|\*/|#include|import .*;?$|from \S+ import|(?:const|let|var|func|fn|def|class|return|if|for|while|public|private|export)\b.*[;{:(]\s*$",
     r#"|"[^"]+":\s|[\w.-]+=\S+(?:\s+[\w.-]+=\S+)+\s*$|\w+:\s*$|━|═|─"#,
     r")|[;{]\s*$|\|\w{4,5}\|\s|(?:\b\w+=\S+\s+){3}",

@@ -153,8 +153,17 @@ impl Work<'_> {
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         names.truncate(MAX_NAMED);
         let command = flat(clip(command, MAX_MESSAGE).0).replace('`', "'");
-        let text = format!("{UNCHECKED}`{command}`: {}{more}", names.join(", "));
+        let text = format!("`{command}`{UNCHECKED}{}{more}", names.join(", "));
         facts.push(Fact::from_tools(ToolTopic::Commands, *last, text, Detail::None));
+    }
+
+    /// Notes that a check ran, however it ended.
+    pub(super) fn note_check(&mut self, message: usize, command: &str, parsed: &ParsedCommand) {
+        let only_prepares = |it: &Operation| it.name.split([' ', ':']).any(|it| PREPARES.contains(&it));
+        let checks = |it: &Operation| it.checks() && !only_prepares(it);
+        if !command::has_inline_script(command) && parsed.operations().iter().any(checks) {
+            self.last_check = Some((message, command.to_owned()));
+        }
     }
 
     /// Keeps the report of a check that ended, instead of the earlier ones that its run includes.
@@ -166,16 +175,9 @@ impl Work<'_> {
         outcome: &Outcome,
         printed: &str,
     ) {
-        if command::has_inline_script(command) {
-            return;
-        }
         let operations: Vec<Operation> = parsed.operations().into_iter().filter(Operation::checks).collect();
         if operations.is_empty() {
             return;
-        }
-        let only_prepares = |it: &Operation| it.name.split([' ', ':']).any(|it| PREPARES.contains(&it));
-        if !operations.iter().all(only_prepares) {
-            self.last_check = Some((message, command.to_owned()));
         }
         let files = read(printed);
         let program = |it: &Operation| it.name.split(' ').next().unwrap_or_default().to_owned();

@@ -12,6 +12,7 @@ use super::symbols::{MAX_PER_MESSAGE, Symbols, single_file};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::clip;
 use crate::facts::text::typed::user_text;
+use crate::facts::text::without_markers;
 use crate::facts::voice::ToolTopic;
 use crate::facts::{Detail, Fact, FileOp, Name};
 use history::tools::{self, Action, Meaning};
@@ -209,6 +210,13 @@ impl Names {
                         && text[it.end()..]
                             .strip_prefix('.')
                             .is_some_and(|it| it.starts_with(|c: char| c.is_ascii_digit()));
+                    // An operand: `width = 128 * 8`.
+                    let after = text[it.end()..].trim_start();
+                    let operand = *kind == Name::Setting && after.starts_with(['×', '*', '^']);
+                    // The number of a section at the beginning of its line: `1.2.1. The history`.
+                    let section = *kind == Name::Version
+                        && text[it.end()..].starts_with(". ")
+                        && without_markers(before.rsplit('\n').next().unwrap_or_default()).is_empty();
                     // Numbering: `1) issues 2) risks`.
                     let numbers = *kind == Name::Ticket
                         && it.as_str().contains(' ')
@@ -216,6 +224,8 @@ impl Names {
                         && !it.as_str().contains('#')
                         && before.rfind('(') <= before.rfind(')');
                     if (alone || !matches!(kind, Name::Hash))
+                        && !operand
+                        && !section
                         && !numbers
                         && !glob
                         && !cut

@@ -32,6 +32,10 @@ static MISSING_MODULE_OR_PROGRAM: AsciiFirstRegex = AsciiFirstRegex::new(concat!
     r#"|command not found: ([\w.-]+)|(?:^|[\s:])([\w.-]+): (?:command )?not found\b|exec: "([\w.-]+)": executable file not found"#,
     r"|[Tt]he command '([\w.-]+)' could not be found",
 ));
+/// A module is missing or cannot be loaded.
+static LACKS_MODULE: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"No module named|cannot open shared object|undefined symbol|[Cc]annot find (?:module|package)",
+);
 /// The model says that it takes another approach.
 static INSTEAD: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)\binstead\b|\b(?:try|use|using|take|with) (?:a |an |the )?(?:different|another|other|alternative)\b|\bworkaround\b",
@@ -113,10 +117,14 @@ impl Work<'_> {
         let Some(words) = command::inline_script_words(command) else { return };
         for error in self.recent_errors() {
             let near = number.saturating_sub(error.message) <= 2 * NEAR;
-            let Some((_, Some(of), resolved)) = unresolved(error) else { continue };
-            // Further away, only if the new script has all words of the failed one.
-            let again = |it: HashSet<&str>| is_same_subject(&it, &words) && (near || it.is_subset(&words));
-            if command::inline_script_words(of).is_some_and(again) {
+            let Some((text, Some(of), resolved)) = unresolved(error) else { continue };
+            let lacks_module = LACKS_MODULE.is_match(text);
+            // Further away, or if a module could not be loaded, only if the new script has all words of the failed one.
+            let again = |it: HashSet<&str>| {
+                is_same_subject(&it, &words) && (near && !lacks_module || it.is_subset(&words))
+            };
+            let same = interpreter(of) == interpreter(command);
+            if same && command::inline_script_words(of).is_some_and(again) {
                 *resolved = Some(number);
             }
         }
@@ -478,6 +486,15 @@ fn is_of_other_test(a: &str, b: &str) -> bool {
 }
 
 /// Whether two scripts are about the same: they share most of the words of the shorter one.
+/// The program that runs an inline script, as written: `python3` and `/opt/env/bin/python3` have other modules.
+fn interpreter(command: &str) -> Option<&str> {
+    let runs = |it: &&str| {
+        let name = file_name(it.trim_matches(['"', '\'']));
+        ["python", "node", "ruby", "perl", "php"].iter().any(|program| name.starts_with(program))
+    };
+    command.split_whitespace().find(runs)
+}
+
 fn is_same_subject(a: &HashSet<&str>, b: &HashSet<&str>) -> bool {
     /// Fewer shared words may be a coincidence.
     const LEAST: usize = 3;

@@ -157,7 +157,7 @@ impl Work<'_> {
         if output.cleared {
             outcome = outcome_of_cleared(output, &parsed);
         }
-        if outcome.ok == Some(true) && outcome.result.is_none() && is_silent_test(&parsed, command, output) {
+        if outcome.ok == Some(true) && outcome.result.is_none() && is_silent(&parsed, command, output) {
             outcome = Outcome { ok: None, result: Some(outcome::PRINTED_NOTHING.into()), ..outcome };
         }
         let run = Run { number, command, parsed: &parsed, output };
@@ -178,6 +178,7 @@ impl Work<'_> {
                 self.record_finished_run(&run, &outcome, committed);
             }
         }
+        self.note_check(number, command, &parsed);
         if ended && !output.cleared {
             self.read_report_of_check(number, command, &parsed, &outcome, printed(output));
         }
@@ -272,11 +273,7 @@ impl Work<'_> {
         }
         if well {
             self.record_success(number, command, parsed);
-            // `npm test` may run `npm run lint`, and prints so.
-            for script in package_scripts(printed(output)) {
-                self.record_result(number, &script, None);
-                self.record_success(number, &script, &ParsedCommand::of(&script));
-            }
+            self.record_scripts(number, output);
             self.resolve_by_success(number, command, parsed);
             self.forget_reinstalled(parsed);
             self.resolve_probe(number, command);
@@ -334,6 +331,14 @@ impl Work<'_> {
         }
         if parsed.is_setup() {
             self.facts.push(Fact::from_tools(ToolTopic::Setup, number, command.into(), Detail::None));
+        }
+    }
+
+    /// Records that the scripts which `npm test` says it runs succeeded.
+    fn record_scripts(&mut self, number: usize, output: &Output) {
+        for script in package_scripts(printed(output)) {
+            self.record_result(number, &script, None);
+            self.record_success(number, &script, &ParsedCommand::of(&script));
         }
     }
 
@@ -435,13 +440,18 @@ pub(in crate::facts) fn output_directory(actions: &[Action], base: Option<&str>)
     (is_absolute(&elsewhere) && places.all(|it| it == Some(place))).then_some(Some(elsewhere))
 }
 
-/// Whether a test runner printed nothing, though each prints at least a count: it ran no test.
-fn is_silent_test(parsed: &ParsedCommand, command: &str, output: &Output) -> bool {
-    const RUNNERS: [&str; 5] = ["vitest", "jest", "pytest", "nextest", "cargo test"];
-    let runs = |it: &Operation| RUNNERS.iter().any(|runner| it.name.contains(runner));
+/// Whether a test runner or installer printed nothing, though each prints at least a count: it did not run.
+fn is_silent(parsed: &ParsedCommand, command: &str, output: &Output) -> bool {
+    const PRINTS: [&str; 7] = ["vitest", "jest", "pytest", "nextest", "cargo test", "npm install", "npm ci"];
+    const QUIET: [&str; 4] = ["-s", "-q", "--silent", "--quiet"];
+    let prints = |it: &Operation| PRINTS.iter().any(|program| it.name.contains(program));
+    let quiet = command.split_whitespace().any(|it| QUIET.contains(&it));
+    let redirects = command.replace("2>&1", "").contains('>');
     // A message about a command in the background has no output, and answers no call.
     let seen = !output.id.is_empty();
-    seen && is_empty_output(output) && !command.contains('>') && parsed.operations().iter().any(runs)
+    let empty =
+        is_empty_output(output) || printed(output).lines().all(|it| outcome::exit_code::is_stated(it.trim()));
+    seen && empty && !quiet && !redirects && parsed.operations().iter().any(prints)
 }
 
 /// The lock files of package managers, and these.
@@ -459,7 +469,7 @@ const LOCKS: [(&str, &str); 10] = [
 ];
 
 /// Whether a deleted path is one that programs which ran after the deletion make again: directories of builds and tools,
-/// and the lock file of a package manager that installs.
+/// databases, and the lock file of a package manager that installs.
 fn is_made_again(path: &str, after: &[Vec<&str>]) -> bool {
     const DIRECTORIES: [&str; 12] = [
         ".cache",
@@ -488,7 +498,9 @@ fn is_made_again(path: &str, after: &[Vec<&str>]) -> bool {
     let writes = |it: &Vec<&str>| {
         !program_is_read_only(it) && !WRITES_ELSEWHERE.contains(&file_name(it[0]).to_lowercase().as_str())
     };
-    DIRECTORIES.contains(&name) && after.iter().any(writes)
+    let database =
+        ["db", "sqlite", "sqlite3"].iter().any(|it| name.rsplit_once('.').is_some_and(|at| at.1 == *it));
+    (database || DIRECTORIES.contains(&name)) && after.iter().any(writes)
 }
 
 /// The programs that run after the last deletion of a command.

@@ -7,8 +7,9 @@ use super::script;
 use crate::facts::text::{clip, flat, without_escapes};
 use crate::facts::{
     ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, AnsweredRequest, BELOW, COMMITS, Detail,
-    EARLIER, FILE_CHANGED, Fact, FileOp, Ledger, Name, Outcome, REPLIED_BELOW, REPLY_TO, REPORTS, REPOSITORY,
-    RESOLVED, Topic, UNREADABLE, Voice, attempt_key, commit_subject, is_misfit, is_read_only,
+    EARLIER, FILE_CHANGED, Fact, FileOp, Ledger, Name, OF_EARLIER_TASK, Outcome, REPLIED_BELOW, REPLY_TO,
+    REPORTS, REPOSITORY, RESOLVED, Topic, UNREADABLE, Voice, attempt_key, commit_subject, is_misfit,
+    is_read_only,
 };
 
 /// A fact as written; lines with the same label and group are joined.
@@ -84,6 +85,11 @@ impl LineStyle {
             None if request && self.replied.is_some() => REPLIED_BELOW.to_owned(),
             None => String::new(),
         }
+    }
+
+    /// The reply to the request before the current one, if it came after a fact of the user.
+    fn over_since(&self, fact: &Fact) -> Option<usize> {
+        self.previous_answer.filter(|it| *it > fact.message)
     }
 
     /// The suffix of a goal. `over`: what answered the request before the last, if later than the goal.
@@ -236,14 +242,15 @@ fn raw_line(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
                 SummaryLine { label: None, group: String::new(), text }
             }
             Topic::Goal => {
-                let over = style
-                    .previous_answer
-                    .filter(|it| *it > fact.message && !fact.text.starts_with(UNREADABLE));
+                let over = style.over_since(fact).filter(|_| !fact.text.starts_with(UNREADABLE));
                 let plan = finished_plan(&fact.text)
                     .filter(|_| over.is_some() && !style.follows_up && fact.voice() == Voice::User);
                 single(plan.unwrap_or_else(|| words(fact, chars))).ending(&style.end_of_goal(fact, over))
             }
             Topic::Last => single(words(fact, chars)).ending(&style.answer_of_last(fact)),
+            Topic::Directives => {
+                single(words(fact, chars)).ending(style.over_since(fact).map_or("", |_| OF_EARLIER_TASK))
+            }
             Topic::Current => {
                 let suffix = style.goes_on.filter(|it| it.0 == fact.message).map_or("", |it| it.1);
                 single(words(fact, chars)).ending(suffix)

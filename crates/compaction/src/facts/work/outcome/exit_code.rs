@@ -12,7 +12,7 @@ static PRINTED_EXIT: AsciiFirstRegex = AsciiFirstRegex::new(
 );
 
 /// Whether a line states an exit code.
-pub(super) fn is_stated(line: &str) -> bool {
+pub(in crate::facts::work) fn is_stated(line: &str) -> bool {
     EXIT.is_match(line) || PRINTED_EXIT.is_match(line)
 }
 

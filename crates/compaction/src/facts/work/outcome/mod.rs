@@ -2,7 +2,7 @@
 
 mod counts;
 mod error_line;
-mod exit_code;
+pub(super) mod exit_code;
 mod printed;
 
 use super::command::{ParsedCommand, lets_through};
