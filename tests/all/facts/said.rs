@@ -488,7 +488,7 @@ fn what_was_asked_for_in_an_earlier_task_is_no_part_of_this_one() {
         rest.split("\n## ").next().unwrap_or_default().to_owned()
     };
     assert!(!under("## Asked for in this task").contains("The valve must be closed first."), "{page}");
-    let kept = "\"Never open the boiler.\" [#0] (of an earlier task)";
+    let kept = "\"Never open the boiler.\" [#0] (of an earlier request)";
     assert!(under("## Asked for in this task").contains(kept), "{page}");
     assert!(under("## User said").contains("The valve must be closed first."), "{page}");
 }

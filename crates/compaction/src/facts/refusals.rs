@@ -89,12 +89,25 @@ fn refusal_fact(
         let prompt = after.iter().take(3).find_map(Prompt::of)?;
         let text = prompt.parts().first()?.trim();
         let asks = sentences(text).iter().all(|it| is_question(it) && polarity(it).is_none());
-        prompt.quote(text).filter(|it| !asks && !it.starts_with('[') && it.chars().count() < 400)
+        let short = text.chars().count() <= MAX_REASON_CHARS;
+        prompt.quote(text).filter(|it| !asks && !it.starts_with('[') && (short || objects(text)))
     };
     let text = Quote::of_refusal(refusal).or_else(next);
     // A refused look decides nothing, unless the user said why.
     let text = if only_looks(call) { text? } else { text.unwrap_or_else(Quote::empty) };
     Some(Fact::from_user(Topic::Decisions, number, text, means()))
+}
+
+/// A longer prompt after a refusal is a request of its own, unless it says what is not wanted.
+const MAX_REASON_CHARS: usize = 160;
+
+/// Whether a prompt of moderate length begins by saying no.
+fn objects(prompt: &str) -> bool {
+    /// Characters.
+    const LONG: usize = 400;
+    let first = sentences(prompt).first().map(|it| Lowercased::of(it));
+    prompt.chars().count() < LONG
+        && first.is_some_and(|it| CUES.refuse.is_in(&it) || CUES.reverse.is_in(&it) || CUES.forbid.is_in(&it))
 }
 
 /// Whether a call only runs commands that change nothing.

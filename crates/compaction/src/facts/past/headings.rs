@@ -172,8 +172,8 @@ pub(crate) const GOES_ON: &str = " (continues in the messages below)";
 /// As [`GOES_ON`], if the model called more tools in between without a word.
 pub(crate) const MORE_DONE: &str = " (more work followed)";
 
-/// Suffix of an order of a task before the current one, which was answered.
-pub(crate) const OF_EARLIER_TASK: &str = " (of an earlier task)";
+/// Suffix of a prohibition in a request before the current one, which was answered.
+pub(crate) const OF_EARLIER_REQUEST: &str = " (of an earlier request)";
 
 /// Suffix of the last step, if it ended its turn and the next request is a message after the summary.
 pub(crate) const FOLLOWED: &str = " (the next request is in the messages below)";
@@ -199,12 +199,20 @@ pub(crate) const REPORTS: &str = " reports, in files not changed since";
 /// Between the last check that ran and the code that was edited after it.
 pub(crate) const UNCHECKED: &str = " ran last before the edits of ";
 
-/// What [`REPLIED_BELOW`], [`GOES_ON`], [`MORE_DONE`] and [`BELOW`] were in older summaries.
-pub(in crate::facts) const SUFFIXES_ONCE: [&str; 4] = [
+/// What [`BELOW`] was in older summaries.
+pub(in crate::facts) const BELOW_ONCE: &str = " (asked now, whole below)";
+
+/// Suffixes that say how a line relates to the messages after it, now and in older summaries.
+pub(in crate::facts) const SUFFIXES: [&str; 9] = [
+    EARLIER,
+    FOLLOWED,
+    GOES_ON,
+    MORE_DONE,
+    OF_EARLIER_REQUEST,
+    REPLIED_BELOW,
     " (the messages below end with a reply, which tells what is left)",
     " (goes on in the messages below)",
     " (more was done since)",
-    " (asked now, whole below)",
 ];
 
 /// Label of commits in the summary; each follows with its hash, branch and subject.

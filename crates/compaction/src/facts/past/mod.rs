@@ -28,12 +28,12 @@ use crate::facts::voice::{EarlierSummary, ToolTopic};
 use crate::facts::{Detail, Fact, FileOp, Polarity, Topic};
 use files::is_path_only;
 use headings::{
-    ALL_COMPLETE, ANSWERED_ONCE, BOILERPLATE, Heading, LOOKS, SAYS_NONE, STEP_BOXES, STEP_MARKS,
-    SUFFIXES_ONCE, heading_text, is_lettered, op_in, parse_heading, reply,
+    ALL_COMPLETE, ANSWERED_ONCE, BELOW_ONCE, BOILERPLATE, Heading, LOOKS, SAYS_NONE, STEP_BOXES, STEP_MARKS,
+    SUFFIXES, heading_text, is_lettered, op_in, parse_heading, reply,
 };
 pub(crate) use headings::{
     ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, BELOW, COMMITS, EARLIER, FILE_CHANGED,
-    FOLLOWED, GOES_ON, MORE_DONE, OF_EARLIER_TASK, REPLIED_BELOW, REPLY_TO, REPORTS, RESOLVED, UNCHECKED,
+    FOLLOWED, GOES_ON, MORE_DONE, OF_EARLIER_REQUEST, REPLIED_BELOW, REPLY_TO, REPORTS, RESOLVED, UNCHECKED,
 };
 use history::{History, Kind, Message, Part};
 use step_index::StepIndex;
@@ -437,10 +437,7 @@ impl SummaryReader<'_> {
         let body = if quotes { body } else { without_bold(&body) };
         // Our format: a goal or question that is marked as answered.
         let requests = matches!(topic, Topic::Goal | Topic::Last);
-        let [replied, goes_on, more, current] = SUFFIXES_ONCE;
-        let marks =
-            [EARLIER, FOLLOWED, GOES_ON, MORE_DONE, OF_EARLIER_TASK, REPLIED_BELOW, replied, goes_on, more];
-        let body = marks.iter().find_map(|it| body.strip_suffix(it)).unwrap_or(&body);
+        let body = SUFFIXES.iter().find_map(|it| body.strip_suffix(it)).unwrap_or(&body);
         let [at, before, below] = ANSWERED_ONCE;
         let at = [ANSWERED, ANSWERED_BEFORE, ANSWERED_LATER, at, before]
             .iter()
@@ -457,7 +454,7 @@ impl SummaryReader<'_> {
         let body = body.trim();
         let lower = body.to_lowercase();
         // Our format: the mode is read from the session, and the current request stands after the summary.
-        let below = [BELOW, current].iter().any(|it| body.ends_with(it.trim_start()));
+        let below = [BELOW, BELOW_ONCE].iter().any(|it| body.ends_with(it.trim_start()));
         let told = body.starts_with(mode::PLANNING) || below;
         let idle = BOILERPLATE.iter().any(|it| lower.starts_with(it));
         if told || idle || body.is_empty() || SAYS_NONE.is_match(body) {

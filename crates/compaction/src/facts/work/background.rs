@@ -2,10 +2,38 @@
 
 use super::Work;
 use super::outcome::{self, Outcome};
-use crate::facts::input_of;
+use crate::facts::{Detail, input_of};
 use history::{Call, Output};
 
+/// Words of commands that run until they are stopped.
+const SERVES: [&str; 12] = [
+    "dev",
+    "emulators:start",
+    "http.server",
+    "preview",
+    "runserver",
+    "serve",
+    "server",
+    "start",
+    "tail",
+    "up",
+    "uvicorn",
+    "watch",
+];
+
 impl Work<'_> {
+    /// Drops jobs that were last seen running before the last two requests, unless they run until they are stopped: how
+    /// they ended was not seen.
+    pub(super) fn drop_old_jobs(&mut self) {
+        let Some(since) = self.turns.iter().rev().nth(1).copied() else { return };
+        let serves =
+            |it: &str| it.split(|it: char| it.is_whitespace() || it == '/').any(|it| SERVES.contains(&it));
+        self.commands.retain(|it| {
+            let runs = matches!(&it.detail, Detail::Command { outcome, .. } if outcome.running.is_some());
+            !runs || it.message >= since || serves(&it.text)
+        });
+    }
+
     pub(super) fn read_background_output(&mut self, number: usize, call: &Call, output: &Output) {
         let input = input_of(call);
         let id = ["session_id", "task_id", "bash_id", "shell_id"].iter().find_map(|key| input.get(key));

@@ -154,8 +154,8 @@ struct Work<'a> {
     created_refs: Vec<(usize, String)>,
     /// The user's prompts so far.
     prompts: Vec<String>,
-    /// The message of the last one.
-    turn: usize,
+    /// Their messages.
+    turns: Vec<usize>,
     /// Changes to files, in order.
     changes: Vec<Fact>,
     /// By question that a tool asked the user: index in `facts` of the last answer.
@@ -183,6 +183,7 @@ pub(in crate::facts) fn read(
     let end = history.messages().len();
     equal_errors::drop_settled_errors(&mut work.errors, end);
     work.tell_task_lists(facts);
+    work.drop_old_jobs();
     work.complete_summary_paths();
     work.join_spellings();
     work.tell_reports(facts);
@@ -252,7 +253,7 @@ impl Work<'_> {
                 let prompt = message.plain();
                 self.note_named_files(number, file_mentions::in_prompt(&prompt));
                 self.prompts.push(prompt.to_string());
-                self.turn = number;
+                self.turns.push(number);
                 self.retries.clear();
             }
             message.texts().for_each(|it| self.commits.keep_named(it.as_str()));

@@ -20,6 +20,11 @@ static NOT_ENTERED: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?m)^\S*(?:sh|\(eval\))\S*[: ].{0,20}\bcd:.{0,400}(?:[Nn]o such file or directory|[Nn]ot a directory)",
 );
 
+/// The shell could not parse the command, and ran nothing of it.
+static NOT_PARSED: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"^(?:(?:\S*/)?(?:ba|da|k|z)?sh|\(eval\)): ?(?:-c: )?(?:eval: )?(?:line )?\d*:? ?(?:syntax error near unexpected token|parse error near|Syntax error: |unexpected EOF while looking for matching)",
+);
+
 #[derive(Clone, Copy)]
 struct Run<'a> {
     number: usize,
@@ -159,6 +164,12 @@ impl Work<'_> {
         }
         if outcome.ok == Some(true) && outcome.result.is_none() && is_silent(&parsed, command, output) {
             outcome = Outcome { ok: None, result: Some(outcome::PRINTED_NOTHING.into()), ..outcome };
+        }
+        if outcome.ok != Some(false)
+            && let Some(line) =
+                printed(output).trim_start().lines().next().filter(|it| NOT_PARSED.is_match(it))
+        {
+            outcome = Outcome { ok: Some(false), error: Some(flat(clip(line, 200).0)), ..outcome };
         }
         let run = Run { number, command, parsed: &parsed, output };
         let ended = outcome.running.is_none() && !outcome.is_stopped();

@@ -148,7 +148,11 @@ impl Work<'_> {
             let (open, all) = (list.open().count(), list.tasks.len());
             // Later messages may show other tasks only.
             let at = list.open().map(|it| it.1.at).min().unwrap_or(list.at);
-            let topic = if list.at >= self.turn { ToolTopic::Open } else { ToolTopic::Unconfirmed };
+            let topic = if self.turns.last().is_none_or(|it| list.at >= *it) {
+                ToolTopic::Open
+            } else {
+                ToolTopic::Unconfirmed
+            };
             let mut tell = |told: String| facts.push(Fact::from_tools(topic, at, told, Detail::None));
             tell(format!("{name}: {open} of {all}{NOT_TICKED}{first}"));
             if !then.is_empty() {

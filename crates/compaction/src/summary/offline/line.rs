@@ -7,9 +7,9 @@ use super::script;
 use crate::facts::text::{clip, flat, without_escapes};
 use crate::facts::{
     ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, AnsweredRequest, BELOW, COMMITS, Detail,
-    EARLIER, FILE_CHANGED, Fact, FileOp, Ledger, Name, OF_EARLIER_TASK, Outcome, REPLIED_BELOW, REPLY_TO,
-    REPORTS, REPOSITORY, RESOLVED, Topic, UNREADABLE, Voice, attempt_key, commit_subject, is_misfit,
-    is_read_only,
+    EARLIER, FILE_CHANGED, Fact, FileOp, Ledger, Name, OF_EARLIER_REQUEST, Outcome, Polarity, REPLIED_BELOW,
+    REPLY_TO, REPORTS, REPOSITORY, RESOLVED, Topic, UNREADABLE, Voice, attempt_key, commit_subject,
+    is_misfit, is_read_only,
 };
 
 /// A fact as written; lines with the same label and group are joined.
@@ -248,8 +248,9 @@ fn raw_line(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
                 single(plan.unwrap_or_else(|| words(fact, chars))).ending(&style.end_of_goal(fact, over))
             }
             Topic::Last => single(words(fact, chars)).ending(&style.answer_of_last(fact)),
-            Topic::Directives => {
-                single(words(fact, chars)).ending(style.over_since(fact).map_or("", |_| OF_EARLIER_TASK))
+            // Others of an earlier request are told as what the user said.
+            Topic::Directives if fact.detail == Detail::Rule(Polarity::Forbid) => {
+                single(words(fact, chars)).ending(style.over_since(fact).map_or("", |_| OF_EARLIER_REQUEST))
             }
             Topic::Current => {
                 let suffix = style.goes_on.filter(|it| it.0 == fact.message).map_or("", |it| it.1);
@@ -465,6 +466,7 @@ fn command(text: &str, chars: usize) -> String {
         let it = it.trim();
         // `#`: a comment; `-`: options of the line before.
         it.is_empty()
+            || ["\\", "wait"].contains(&it)
             || it.starts_with(['#', '-'])
             || it.starts_with("set -")
             || assigns(it)

@@ -4,7 +4,7 @@ use super::SHORT;
 use crate::facts::text::regions::{Region, regions};
 use crate::facts::text::typed::is_slash_command;
 use crate::facts::text::{clip, clip_end, flat, without_cut_announcement};
-use crate::facts::{Fact, Voice, is_plan};
+use crate::facts::{Fact, Voice, error_lines, is_plan};
 
 /// Words of the user or the model: the user's in quotation marks, cut in the middle so that both ends stay verbatim.
 pub(super) fn words(fact: &Fact, chars: usize) -> String {
@@ -43,7 +43,24 @@ fn quoted(said: &str, chars: usize) -> String {
         Some(at) => tail[at..].trim_start_matches('`').trim_start(),
         None => tail,
     };
-    format!("\"{head}\" … \"{tail}\"")
+    // Of a text that is little longer, both ends tell most.
+    let much = text.chars().count() > 2 * chars;
+    match lost_error(&error_of(&plain), head, tail).filter(|_| much) {
+        Some(error) => format!("\"{head}\" … \"{error}\" … \"{tail}\""),
+        None => format!("\"{head}\" … \"{tail}\""),
+    }
+}
+
+/// The last line of pasted output that states an error for certain, shortened; empty if there is none.
+fn error_of(pasted: &str) -> String {
+    error_lines(pasted).last().map_or_else(String::new, |it| flat(clip(it, SHORT).0))
+}
+
+/// The error of a text of which only `head` and `tail` are told, if neither tells it.
+fn lost_error<'e>(error: &'e str, head: &str, tail: &str) -> Option<&'e str> {
+    const BEGINS: usize = 40;
+    let begins = clip(error, BEGINS).0;
+    Some(error).filter(|_| !begins.is_empty() && !head.contains(begins) && !tail.contains(begins))
 }
 
 /// A pasted plan that was answered, shortened: how the prompt begins, the title, the subject and the bounds.
@@ -115,6 +132,8 @@ struct Pasted {
     /// Maximum characters.
     most: usize,
     text: String,
+    /// See [`error_of`].
+    error: String,
 }
 
 /// Typed text, then what was pasted between it (code blocks, logs): what is wanted comes first.
@@ -140,7 +159,8 @@ fn apart(typed: &[String], pasted: &[Pasted], chars: usize) -> String {
             // The end of a log says how it ended, so it gets more.
             let share = if text.most == LOGGED { room / 3 } else { room * 2 / 3 };
             let (head, tail) = (paired(clip(&text.text, share).0), clip_end(&text.text, room - share));
-            out.push_str(&format!("; pasted: \"{head}\" … \"{tail}\""));
+            let error = lost_error(&text.error, head, tail).map(|it| format!("\"{it}\" … "));
+            out.push_str(&format!("; pasted: \"{head}\" … {}\"{tail}\"", error.unwrap_or_default()));
         }
         left = left.saturating_sub(length.min(room));
     }
@@ -168,7 +188,8 @@ fn unpasted(text: &str) -> (Vec<String>, Vec<Pasted>) {
             Some(_) => it,
             None => it.trim_end().trim_end_matches("```"),
         });
-        pasted.push(Pasted { most, text: flat(&bare.collect::<Vec<_>>().join("\n")) });
+        let text = flat(&bare.collect::<Vec<_>>().join("\n"));
+        pasted.push(Pasted { most, text, error: error_of(region) });
     }
     typed.retain(|it| !it.is_empty());
     pasted.retain(|it| !it.text.is_empty());
