@@ -19,6 +19,7 @@ use crate::facts::talk::{MAX_REPLY_BYTES, asks};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::{is_camel_case, sentences};
+use crate::facts::voice::ModelTopic;
 use crate::facts::work::command::ParsedCommand;
 use crate::facts::{Detail, Fact, Polarity, Topic, Voice};
 use history::tools::{self, Meaning};
@@ -297,16 +298,29 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
     for fact in facts.iter_mut().filter(|it| step(it)) {
         let summarized = fact.voice() == Voice::Summary;
         let settled_at = if summarized { went_on } else { left };
-        if settled_at.is_some_and(|it| it > fact.message) || forgotten && !summarized {
+        if settled_at.is_some_and(|it| it > fact.message) {
             fact.topic = Topic::Unconfirmed;
         }
     }
+    if forgotten {
+        join_forgotten(facts);
+    }
+}
+
+/// Joins the steps of a plan that was not kept up: of each alone, nothing shows whether it is done.
+fn join_forgotten(facts: &mut Vec<Fact>) {
+    let planned = |it: &Fact| it.is_open_step() && it.voice() == Voice::Model;
+    let steps: Vec<Fact> = facts.extract_if(.., |it| planned(it)).collect();
+    let Some(at) = steps.iter().map(|it| it.message).max() else { return };
+    let told: Vec<&str> = steps.iter().map(|it| it.text.as_str()).collect();
+    let text = format!("planned, never ticked: {}", told.join("; "));
+    facts.push(Fact { topic: Topic::Unconfirmed, ..Fact::from_model(ModelTopic::Open, at, text) });
 }
 
 /// Whether many calls changed files since message `set`, the last to change a list of which no step was ticked off.
 fn is_forgotten(history: &History, set: usize) -> bool {
     /// Minimum calls that change files.
-    const MANY: usize = 10;
+    const MANY: usize = 5;
     let changes = |it: &&Call| {
         let mut actions = tools::actions(it).into_iter();
         actions.any(|it| matches!(it.meaning, Meaning::Edit | Meaning::Create))
