@@ -217,7 +217,7 @@ fn many_clients_for_a_long_time() {
         let end = Instant::now() + Duration::from_secs(seconds);
         // A client that failed need not be waited for.
         while Instant::now() < end && !clients.iter().any(|it| it.is_finished()) {
-            std::thread::sleep(Duration::from_millis(500));
+            std::thread::sleep(Duration::from_millis(250));
             memory.extend(resident(id).map(|it| (count.load(Ordering::Relaxed), it)));
         }
         stop.store(true, Ordering::Relaxed);

@@ -103,7 +103,7 @@ static OWN_OPTION: AsciiFirstRegex = AsciiFirstRegex::new(
 
 /// A Chinese question without a question mark.
 static CHINESE_QUESTION: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?:什么|怎么样?|如何|多少|吗|呢|哪.{0,3})\W*$|^\W*(?:什么|为什么|怎么|如何|哪)|你(?:认为|觉得)[^。]{0,80}还是",
+    r"(?:什么|怎么样?|如何|多少|吗|呢|哪.{0,3})\W*$|^\W*(?:什么|为什么|怎么|如何|哪)|你(?:认为|觉得)[^。]{0,80}还是|(?:既然|怎么|你).{0,30}(?:为什么|為什麼|为何|為何)",
 );
 
 /// The question that a text ends with.
@@ -265,6 +265,7 @@ pub(super) fn read_decisions(
             || (QUESTION_START.is_match(sentence) && !sentence.contains(", ") && !sentence.contains("et's"))
             || QUESTION_WITHIN.is_match(sentence)
             || CHINESE_QUESTION.is_match(sentence)
+            || TROUBLE.is_match(sentence)
             || whole.len() > 2_500
             || polarity(sentence).is_some()
             || ASKS_WHETHER.is_match(sentence) && !sentence.contains("et's") && !sentence.contains("et’s")

@@ -95,10 +95,19 @@ static REFUTES: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"|여전히|아직도|まだ(?:動か|直って|同じ|エラー)|直って(?:い)?ない)",
 ));
 
-/// The replies that the user's next message refutes: that message, and its first sentence.
+/// A prompt that says that the problem is solved.
+static SOLVED: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)^\W*(?:(?:ok(?:ay)?|yes|yeah|great|thanks|thank you|perfect|nice|cool|now)\b\W*){0,3}(?:it|that|this)(?:['’]s| is)? (?:now |all )?(?:works|worked|working|fixed|solved)\b(?: now)?(?:[.!,]|$)",
+    r"|^\W*(?:jetzt (?:geht|funktioniert) es|es (?:geht|funktioniert) jetzt|ça marche(?: maintenant)?|ya funciona|agora funciona|теперь работает|(?:现在)?(?:可以了|好了|解决了|解決了)(?:[。，,!！]|$)|動きました|直りました|해결됐)",
+));
+
+/// The replies that the user's next message refutes, unless a later one says that the problem is solved: that message, and
+/// its first sentence.
 pub fn refuted_replies(history: &History) -> HashMap<usize, (usize, String)> {
     /// A longer sentence may be about something else. Characters.
     const SHORT: usize = 160;
+    /// Number of prompts within which the user says that it is solved.
+    const SOON: usize = 6;
     let messages = history.messages();
     let refutes = |at: usize| {
         let prompt = Prompt::of(&messages[at])?;
@@ -108,5 +117,8 @@ pub fn refuted_replies(history: &History) -> HashMap<usize, (usize, String)> {
         let refutes = REFUTES.is_match(&first) && polarity(&first).is_none();
         (is_short && refutes).then(|| (reply, (at, flat(&first))))
     };
-    history.prompts().filter_map(refutes).collect()
+    let prompts: Vec<usize> = history.prompts().collect();
+    let says_solved = |at: &usize| Prompt::of(&messages[*at]).is_some_and(|it| SOLVED.is_match(&it.whole()));
+    let stands = |it: &usize| !prompts[it + 1..].iter().take(SOON).any(says_solved);
+    (0..prompts.len()).filter(stands).filter_map(|it| refutes(prompts[it])).collect()
 }

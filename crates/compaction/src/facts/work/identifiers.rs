@@ -213,10 +213,14 @@ impl Names {
                     // An operand: `width = 128 * 8`.
                     let after = text[it.end()..].trim_start();
                     let operand = *kind == Name::Setting && after.starts_with(['×', '*', '^']);
+                    // What a template gives as an example: `[e.g., Python 3.11]`.
+                    let line_before = before.rsplit('\n').next().unwrap_or_default();
+                    let example = *kind == Name::Version
+                        && ["[e.g.", "Example:"].iter().any(|it| line_before.contains(it));
                     // The number of a section at the beginning of its line: `1.2.1. The history`.
                     let section = *kind == Name::Version
                         && text[it.end()..].starts_with(". ")
-                        && without_markers(before.rsplit('\n').next().unwrap_or_default()).is_empty();
+                        && without_markers(line_before).is_empty();
                     // Numbering: `1) issues 2) risks`.
                     let numbers = *kind == Name::Ticket
                         && it.as_str().contains(' ')
@@ -225,6 +229,7 @@ impl Names {
                         && before.rfind('(') <= before.rfind(')');
                     if (alone || !matches!(kind, Name::Hash))
                         && !operand
+                        && !example
                         && !section
                         && !numbers
                         && !glob

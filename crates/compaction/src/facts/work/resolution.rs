@@ -114,14 +114,17 @@ impl Work<'_> {
 
     /// An inline script succeeded: resolves the failures of earlier ones about the same subject.
     pub(super) fn resolve_probe(&mut self, number: usize, command: &str) {
+        /// Maximum words of a script that does little more than load modules.
+        const SHORT: usize = 8;
         let Some(words) = command::inline_script_words(command) else { return };
         for error in self.recent_errors() {
             let near = number.saturating_sub(error.message) <= 2 * NEAR;
             let Some((text, Some(of), resolved)) = unresolved(error) else { continue };
             let lacks_module = LACKS_MODULE.is_match(text);
-            // Further away, or if a module could not be loaded, only if the new script has all words of the failed one.
+            // Further away, or if a short script could not load a module, only if the new one has all its words.
             let again = |it: HashSet<&str>| {
-                is_same_subject(&it, &words) && (near && !lacks_module || it.is_subset(&words))
+                let alike = near && !(lacks_module && it.len() <= SHORT);
+                is_same_subject(&it, &words) && (alike || it.is_subset(&words))
             };
             let same = interpreter(of) == interpreter(command);
             if same && command::inline_script_words(of).is_some_and(again) {
