@@ -339,7 +339,7 @@ fn withdraw_findings(number: usize, start: usize, facts: &mut Vec<Fact>) {
 fn supersedes_proposal(prompt: &str) -> bool {
     // "Show names instead of ids" is a request of its own.
     let withdraws = |it: &&str| {
-        let it = it.replace("nstead of", "n place of");
+        let it = it.to_lowercase().replace("instead of", "in place of");
         it.chars().count() <= MAX_ANSWER_CHARS && CUES.withdraws.is_in(&Lowercased::of(&it))
     };
     sentences(prompt).first().is_some_and(withdraws)

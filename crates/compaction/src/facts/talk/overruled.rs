@@ -58,7 +58,10 @@ static QUALIFIES_ORDER: AsciiFirstRegex =
 pub(in crate::facts) fn drop_overruled(history: &History, facts: &mut Vec<Fact>) {
     let forbidden = |it: &Fact| {
         let forbids = it.detail == Detail::Rule(Polarity::Forbid) && it.voice() == Voice::User;
-        let found = || FORBIDS_STEP.captures(&it.text).or_else(|| FORBIDS_THING.captures(&it.text));
+        // What stands before the prohibition must be no rule of its own, which would go with it.
+        let alone = |text: &str| text.rsplit_once([',', ';']).is_none_or(|it| polarity(it.0).is_none());
+        let step = || FORBIDS_STEP.captures(&it.text).filter(|_| alone(&it.text));
+        let found = || step().or_else(|| FORBIDS_THING.captures(&it.text));
         Some(forbids.then(found)??.get(1)?.as_str().to_lowercase())
     };
     if !facts.iter().any(|it| forbidden(it).is_some()) {
