@@ -194,10 +194,10 @@ pub(crate) const RESOLVED: &str = "resolved";
 pub(crate) const FILE_CHANGED: &str = "file changed";
 
 /// Between the command of a check and what it reports, file by file.
-pub(crate) const REPORTS: &str = " reports, in files not changed since";
+pub(crate) const REPORTS: &str = " reported (only files not changed since)";
 
 /// Between the last check that ran and the code that was edited after it.
-pub(crate) const UNCHECKED: &str = " ran last before the edits of ";
+pub(crate) const UNCHECKED: &str = " last ran before the edits of ";
 
 /// What [`BELOW`] was in older summaries.
 pub(in crate::facts) const BELOW_ONCE: &str = " (asked now, whole below)";
