@@ -494,10 +494,12 @@ fn decides(asked: &str, message: &str, reply: &str) -> bool {
     let answers = approves(&lower, reply)
         || CUES.choose.is_in(&lower)
         || !forbids && (CUES.refuse.is_in(&lower) || reply.chars().count() <= NAME);
-    if answers && !NEXT_SUBJECT.is_match(reply) {
+    let next = NEXT_SUBJECT.is_match(reply);
+    if answers && !next {
         return true;
     }
-    let words = topic_words(clip_end(message, END));
+    // What begins another subject answers only if it names what was asked.
+    let words = topic_words(if next { asked } else { clip_end(message, END) });
     topic_words(reply).iter().any(|it| words.contains(it))
 }
 
@@ -506,7 +508,7 @@ fn topic_words(text: &str) -> HashSet<String> {
     /// Minimum characters of a word, and how many of them are compared.
     const LEAST: usize = 4;
     const STEM: usize = 5;
-    const EMPTY: [&str; 16] = [
+    const EMPTY: [&str; 17] = [
         "want",
         "would",
         "like",
@@ -523,6 +525,7 @@ fn topic_words(text: &str) -> HashSet<String> {
         "then",
         "everything",
         "need",
+        "well",
     ];
     let mut out = HashSet::new();
     for word in text.split(|it: char| !it.is_alphanumeric()).map(str::to_lowercase) {
