@@ -85,41 +85,61 @@ fn read(text: &str) -> Diagnostics {
     };
     let (mut above, mut title) = (None, None);
     for line in text.lines().map(str::trim_end) {
-        if let Some(found) = ARROW.captures(line) {
-            let (Some(file), Some(place)) = (found.get(1), found.get(2)) else { continue };
+        let bare = line.trim_start();
+        if bare.starts_with("--> ") {
+            let place = ARROW.captures(line).and_then(|it| Some((it.get(1)?.as_str(), it.get(2)?.as_str())));
             // Further places of a diagnostic belong to its notes.
-            if let Some(title) = std::mem::take(&mut title) {
-                add(file.as_str(), format!("{} {title}", place.as_str()));
+            if let (Some((file, at)), Some(title)) = (place, std::mem::take(&mut title)) {
+                add(file, format!("{at} {title}"));
             }
-        } else if TITLE.is_match(line) {
+        } else if line.starts_with(|it: char| "ew".contains(it) || it.is_ascii_uppercase())
+            && TITLE.is_match(line)
+        {
             title = Some(line);
-        } else if let (Some(file), Some(found)) = (above, BELOW.captures(line)) {
+        } else if let Some((file, found)) = above.and_then(|it| Some((it, BELOW.captures(line)?))) {
             let [place, said] = [1, 2].map(|it| found.get(it).map_or("", |it| it.as_str()));
             add(file, format!("{place} {}", squeezed(said)));
-        } else if let Some(found) = LOCATED.captures(line) {
-            let group = |it: usize| found.get(it).map(|it| it.as_str());
-            let [row, column] = [group(2).or(group(4)), group(3).or(group(5))];
-            let said = group(6).unwrap_or_default();
-            if let (Some(file), Some(row)) = (group(1), row)
-                && (column.is_some() || SEVERITY.is_match(said))
-            {
-                let column = column.map(|it| format!(":{it}")).unwrap_or_default();
-                add(file, format!("{row}{column} {said}"));
+        } else if let Some((file, told)) = located(line) {
+            add(file, told);
+        } else if ["FAIL", "ERROR ", "×"].iter().any(|it| bare.starts_with(it)) {
+            if let Some((file, told)) = failed_test(line) {
+                add(file, told);
             }
-        } else if let Some(found) = FAILED_TEST.captures(line) {
-            let group = |it: usize| found.get(it).map(|it| it.as_str());
-            if let Some(file) = group(1).or(group(4)) {
-                let [name, cause] = [group(2).or(group(5)), group(3)];
-                let told: Vec<&str> = [name, cause].into_iter().flatten().collect();
-                add(file, if told.is_empty() { "failed".to_owned() } else { told.join(": ") });
-            }
-        } else if let Some(found) = FILE_ABOVE.captures(line) {
-            above = found.get(1).map(|it| it.as_str());
         } else if line.is_empty() {
             above = None;
+        } else if let Some(found) = FILE_ABOVE.captures(line) {
+            above = found.get(1).map(|it| it.as_str());
         }
     }
     all
+}
+
+/// A line that begins with the place of a diagnostic: the file, and place and message.
+fn located(line: &str) -> Option<(&str, String)> {
+    // Most lines of an output are none: a digit after a colon or bracket is cheaper to find.
+    let placed = |it: &[u8]| matches!(it[0], b':' | b'(') && it[1].is_ascii_digit();
+    if !line.as_bytes().windows(2).any(placed) {
+        return None;
+    }
+    let found = LOCATED.captures(line)?;
+    let group = |it: usize| found.get(it).map(|it| it.as_str());
+    let (row, column) = (group(2).or(group(4))?, group(3).or(group(5)));
+    let said = group(6)?;
+    let column = match column {
+        Some(column) => format!(":{column}"),
+        None if SEVERITY.is_match(said) => String::new(),
+        None => return None,
+    };
+    Some((group(1)?, format!("{row}{column} {said}")))
+}
+
+/// A line that names a failed test: the file, and test and cause.
+fn failed_test(line: &str) -> Option<(&str, String)> {
+    let found = FAILED_TEST.captures(line)?;
+    let group = |it: usize| found.get(it).map(|it| it.as_str());
+    let told: Vec<&str> = [group(2).or(group(5)), group(3)].into_iter().flatten().collect();
+    let told = if told.is_empty() { "failed".to_owned() } else { told.join(": ") };
+    Some((group(1).or(group(4))?, told))
 }
 
 /// A message without the columns of a table: the rule stands apart.

@@ -45,22 +45,18 @@ fn quoted(said: &str, chars: usize) -> String {
     };
     // Of a text that is little longer, both ends tell most.
     let much = text.chars().count() > 2 * chars;
-    match lost_error(&error_of(&plain), head, tail).filter(|_| much) {
+    match much.then(|| lost_error(&plain, head, tail)).flatten() {
         Some(error) => format!("\"{head}\" … \"{error}\" … \"{tail}\""),
         None => format!("\"{head}\" … \"{tail}\""),
     }
 }
 
-/// The last line of pasted output that states an error for certain, shortened; empty if there is none.
-fn error_of(pasted: &str) -> String {
-    error_lines(pasted).last().map_or_else(String::new, |it| flat(clip(it, SHORT).0))
-}
-
-/// The error of a text of which only `head` and `tail` are told, if neither tells it.
-fn lost_error<'e>(error: &'e str, head: &str, tail: &str) -> Option<&'e str> {
+/// The last line of pasted output that states an error for certain, shortened, if neither `head` nor `tail` tells it.
+fn lost_error(pasted: &str, head: &str, tail: &str) -> Option<String> {
     const BEGINS: usize = 40;
-    let begins = clip(error, BEGINS).0;
-    Some(error).filter(|_| !begins.is_empty() && !head.contains(begins) && !tail.contains(begins))
+    let error = flat(clip(error_lines(pasted).last()?, SHORT).0);
+    let begins = clip(&error, BEGINS).0;
+    (!head.contains(begins) && !tail.contains(begins)).then_some(error)
 }
 
 /// A pasted plan that was answered, shortened: how the prompt begins, the title, the subject and the bounds.
@@ -128,12 +124,12 @@ const DIFF: usize = 300;
 const MANUAL: usize = 400;
 
 /// A pasted part of a prompt.
-struct Pasted {
+struct Pasted<'t> {
     /// Maximum characters.
     most: usize,
     text: String,
-    /// See [`error_of`].
-    error: String,
+    /// As it was pasted.
+    region: &'t str,
 }
 
 /// Typed text, then what was pasted between it (code blocks, logs): what is wanted comes first.
@@ -159,7 +155,7 @@ fn apart(typed: &[String], pasted: &[Pasted], chars: usize) -> String {
             // The end of a log says how it ended, so it gets more.
             let share = if text.most == LOGGED { room / 3 } else { room * 2 / 3 };
             let (head, tail) = (paired(clip(&text.text, share).0), clip_end(&text.text, room - share));
-            let error = lost_error(&text.error, head, tail).map(|it| format!("\"{it}\" … "));
+            let error = lost_error(text.region, head, tail).map(|it| format!("\"{it}\" … "));
             out.push_str(&format!("; pasted: \"{head}\" … {}\"{tail}\"", error.unwrap_or_default()));
         }
         left = left.saturating_sub(length.min(room));
@@ -168,7 +164,7 @@ fn apart(typed: &[String], pasted: &[Pasted], chars: usize) -> String {
 }
 
 /// The typed and the pasted parts of a text, each as one line.
-fn unpasted(text: &str) -> (Vec<String>, Vec<Pasted>) {
+fn unpasted(text: &str) -> (Vec<String>, Vec<Pasted<'_>>) {
     let (mut typed, mut pasted) = (Vec::new(), Vec::new());
     for (kind, region) in regions(text) {
         let most = match kind {
@@ -189,7 +185,7 @@ fn unpasted(text: &str) -> (Vec<String>, Vec<Pasted>) {
             None => it.trim_end().trim_end_matches("```"),
         });
         let text = flat(&bare.collect::<Vec<_>>().join("\n"));
-        pasted.push(Pasted { most, text, error: error_of(region) });
+        pasted.push(Pasted { most, text, region });
     }
     typed.retain(|it| !it.is_empty());
     pasted.retain(|it| !it.text.is_empty());
