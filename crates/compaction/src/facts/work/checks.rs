@@ -42,6 +42,8 @@ static FAILED_TEST: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 const MAX_READ: usize = 200_000;
 /// Maximum characters of a message.
 const MAX_MESSAGE: usize = 110;
+/// Maximum diagnostics that are kept of a file: each is compared with those before it.
+const MAX_KEPT: usize = 64;
 /// Maximum diagnostics that are told of a file, and files that are told of a report.
 const MAX_TOLD: usize = 8;
 const MAX_FILES: usize = 24;
@@ -79,7 +81,7 @@ fn read(text: &str) -> Diagnostics {
     let mut add = |file: &str, told: String| {
         let told = flat(clip(told.trim_end_matches(['━', '─', ' ']), MAX_MESSAGE).0);
         let of_file = all.entry(file.strip_prefix("./").unwrap_or(file).to_owned()).or_default();
-        if !of_file.contains(&told) {
+        if of_file.len() < MAX_KEPT && !of_file.contains(&told) {
             of_file.push(told);
         }
     };
@@ -254,13 +256,21 @@ impl Work<'_> {
                 self.changes.iter().any(|change| change.message > message && *change.text == **it)
             };
             let files = files.into_iter().map(|(file, told)| (path(&file, dir.as_deref(), self.base), told));
-            for (file, told) in files.filter(|it| !changed(&it.0)).take(MAX_FILES) {
-                let more = told.len().saturating_sub(MAX_TOLD);
-                let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-                let told: Vec<String> = told.into_iter().take(MAX_TOLD).collect();
-                let text = format!("{file}: {}{more}", told.join("; "));
+            let files: Vec<(String, Vec<String>)> = files.filter(|it| !changed(&it.0)).collect();
+            let mut tell = |text: String| {
                 let detail = Detail::Diagnostics { by: command.clone() };
                 facts.push(Fact::from_tools(ToolTopic::Errors, message, text, detail));
+            };
+            for (file, told) in files.iter().take(MAX_FILES) {
+                let more = match told.len() {
+                    0..=MAX_TOLD => String::new(),
+                    MAX_KEPT.. => "; and many more".to_owned(),
+                    all => format!("; and {} more", all - MAX_TOLD),
+                };
+                tell(format!("{file}: {}{more}", told[..told.len().min(MAX_TOLD)].join("; ")));
+            }
+            if files.len() > MAX_FILES {
+                tell(format!("and in {} more files", files.len() - MAX_FILES));
             }
         }
     }
