@@ -1,6 +1,7 @@
 //! Commands that run in the background, and those that the user ran in the client.
 
 use super::Work;
+use super::command::{Operation, ParsedCommand};
 use super::outcome::{self, Outcome};
 use crate::facts::{Detail, input_of};
 use history::{Call, Output};
@@ -22,15 +23,16 @@ const SERVES: [&str; 12] = [
 ];
 
 impl Work<'_> {
-    /// Drops jobs that were last seen running before the last two requests, unless they run until they are stopped: how
-    /// they ended was not seen.
-    pub(super) fn drop_old_jobs(&mut self) {
+    /// Drops checks and installations that were last seen running before the last two requests: they have ended, and how
+    /// was not seen. Other jobs may still run.
+    pub(super) fn drop_old_checks(&mut self) {
         let Some(since) = self.turns.iter().rev().nth(1).copied() else { return };
         let serves =
             |it: &str| it.split(|it: char| it.is_whitespace() || it == '/').any(|it| SERVES.contains(&it));
         self.commands.retain(|it| {
             let runs = matches!(&it.detail, Detail::Command { outcome, .. } if outcome.running.is_some());
-            !runs || it.message >= since || serves(&it.text)
+            let checks = || ParsedCommand::of(&it.text).operations().iter().any(Operation::checks);
+            !runs || it.message >= since || serves(&it.text) || !checks()
         });
     }
 

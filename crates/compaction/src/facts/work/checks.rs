@@ -63,8 +63,8 @@ const MAX_NAMED: usize = 4;
 /// By file as printed: place and message of each diagnostic, in order.
 type Diagnostics = BTreeMap<String, Vec<String>>;
 
-/// The report of one run.
-pub(super) struct Report {
+/// What one run of a check reported.
+pub(super) struct CheckReport {
     message: usize,
     command: String,
     operations: Vec<Operation>,
@@ -223,7 +223,7 @@ impl Work<'_> {
             let dir = command::directory(command).map(str::to_owned);
             let command = flat(clip(command, 100).0).replace('`', "'");
             let prompts = self.prompts.len();
-            self.reports.push(Report { message, command, operations, dir, prompts, files });
+            self.reports.push(CheckReport { message, command, operations, dir, prompts, files });
         }
     }
 
@@ -234,7 +234,7 @@ impl Work<'_> {
         let entry = (file.to_owned(), vec![told.to_owned()]);
         match self.reports.iter_mut().find(|it| it.command == *by) {
             Some(report) => drop(report.files.insert(entry.0, entry.1)),
-            None => self.reports.push(Report {
+            None => self.reports.push(CheckReport {
                 message: fact.message,
                 command: by.clone(),
                 operations: ParsedCommand::of(by).operations(),
@@ -247,7 +247,7 @@ impl Work<'_> {
 
     /// Tells the newest reports, without the files that were changed since.
     pub(super) fn tell_reports(&mut self, facts: &mut Vec<Fact>) {
-        for Report { message, command, dir, prompts, files, .. } in std::mem::take(&mut self.reports) {
+        for CheckReport { message, command, dir, prompts, files, .. } in std::mem::take(&mut self.reports) {
             // What an earlier turn left as it was is not the task, unless the next request asks for it.
             if prompts + 1 < self.prompts.len() {
                 continue;

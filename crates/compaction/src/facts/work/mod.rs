@@ -130,7 +130,7 @@ struct Work<'a> {
     /// By file.
     task_lists: BTreeMap<String, task_list::TaskList>,
     /// What checks reported last.
-    reports: Vec<checks::Report>,
+    reports: Vec<checks::CheckReport>,
     /// The last check that ended, and its message.
     last_check: Option<(usize, String)>,
     uncommitted: git::uncommitted::Uncommitted,
@@ -183,7 +183,7 @@ pub(in crate::facts) fn read(
     let end = history.messages().len();
     equal_errors::drop_settled_errors(&mut work.errors, end);
     work.tell_task_lists(facts);
-    work.drop_old_jobs();
+    work.drop_old_checks();
     work.complete_summary_paths();
     work.join_spellings();
     work.tell_reports(facts);
