@@ -205,6 +205,7 @@ mod tests {
     use crate::agents::opencode::database::export;
     use history::{History, Message, Part, Role};
     use sessions::agents::opencode;
+    use sessions::wire::OPENCODE_MARKER;
     use sessions::{MemorySource, Mode};
 
     fn database(path: &Path) -> Connection {
@@ -308,7 +309,7 @@ mod tests {
         let id = info["id"].as_str().unwrap();
         let session = opencode::read(&MemorySource::new("new", export(&path, id).unwrap())).unwrap();
         let said: Vec<_> = session.history.messages().iter().map(Message::plain).collect();
-        assert_eq!(said, [opencode::MARKER, "sum", "Next"]);
+        assert_eq!(said, [OPENCODE_MARKER, "sum", "Next"]);
         let row = |sql: &str| db.query_row(sql, [id], |it| it.get::<_, Option<String>>(0)).unwrap();
         assert_eq!(row("SELECT future FROM session WHERE id = ?1").as_deref(), Some("kept"));
         assert_eq!(row("SELECT parent_id FROM session WHERE id = ?1"), None);

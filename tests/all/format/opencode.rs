@@ -121,7 +121,7 @@ fn compacted_sessions_read_back() {
                 let summary = Message::text(Role::User, Kind::Summary, "What was done.");
                 let after = with(&session, [vec![summary], tail.clone()].concat());
                 let head = [
-                    Message::text(Role::User, Kind::Marker, opencode::MARKER),
+                    Message::text(Role::User, Kind::Marker, sessions::wire::OPENCODE_MARKER),
                     Message::text(Role::Assistant, Kind::Summary, "What was done."),
                 ];
                 let expected = [head.to_vec(), tail].concat();

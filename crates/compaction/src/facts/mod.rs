@@ -31,15 +31,15 @@ use history::tools::code_mode;
 use history::verbatim;
 use history::{Call, History};
 pub(crate) use past::UNREADABLE;
-pub use past::replies::{
-    AnsweredRequest, answers, final_answer, last_answered, last_reply, question_answered,
-};
 pub(crate) use past::{
     ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, BELOW, COMMITS, EARLIER, FILE_CHANGED,
     FOLLOWED, GOES_ON, MORE_DONE, OF_EARLIER_REQUEST, REPLIED_BELOW, REPLY_TO, REPORTS, RESOLVED, UNCHECKED,
 };
 pub use talk::last_step;
 pub use talk::overruled::refuted_replies;
+pub use talk::replies::{
+    AnsweredRequest, answers, final_answer, last_answered, last_reply, question_answered,
+};
 
 pub use text::flat;
 pub use topic::{ClaimPlace, Topic};
@@ -218,7 +218,7 @@ impl Ledger {
 
 /// Whether a text states a rule.
 pub(crate) fn is_rule(text: &str) -> bool {
-    talk::orders::polarity(text).is_some()
+    text::rule::polarity(text).is_some()
 }
 
 /// Whether a text is a plan: its first words say so.

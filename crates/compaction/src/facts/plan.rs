@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::mode::says_approved;
 use super::past::step_index::StepIndex;
-use super::talk::orders::{QUESTION_START, polarity};
 use super::text::ascii_first::AsciiFirstRegex;
+use super::text::rule::{QUESTION_START, polarity};
 use super::text::{clip, flat, sentences, without_markers};
 use super::voice::{ModelTopic, Quote, UserReply};
 use super::{Fact, Polarity, Topic, Voice, input_of};

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use super::plan::first_question;
-use super::talk::{asks, is_question, is_trivial, orders::polarity};
+use super::talk::{asks, is_question, is_trivial};
 use super::text::cues::{CUES, Lowercased};
+use super::text::rule::polarity;
 use super::text::{clip, flat, sentences};
 use super::voice::{ModelTopic, Prompt, Quote, ToolTopic};
 use super::work::command::is_read_only;

@@ -12,11 +12,11 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Value, json};
 
-use super::gemini_cli::ACK;
 use super::{JsonLine, json_lines};
 use crate::format::{Api, FormatRow};
 use crate::parse::beginning;
 use crate::requests::{Collector, each_row, text, time};
+use crate::wire::GEMINI_ACK;
 use crate::{Format, MemorySource, Note, PastCompaction, Session, Source, derive, wire};
 use history::error::{Error, ErrorKind, Result};
 use history::{History, Kind, Meta, Role};
@@ -291,10 +291,10 @@ fn line_of(out: &Contents, lines: &[JsonLine], number: u64) -> u64 {
 fn summary(compacted: &mut [history::Message]) -> Option<usize> {
     let known = compacted.iter().position(|it| it.kind == Kind::Summary);
     let answered =
-        || compacted.windows(2).position(|it| it[0].role == Role::User && it[1].plain().trim() == ACK);
+        || compacted.windows(2).position(|it| it[0].role == Role::User && it[1].plain().trim() == GEMINI_ACK);
     let at = known.or_else(answered)?;
     compacted[at].kind = Kind::Summary;
-    if let Some(next) = compacted.get_mut(at + 1).filter(|it| it.plain().trim() == ACK) {
+    if let Some(next) = compacted.get_mut(at + 1).filter(|it| it.plain().trim() == GEMINI_ACK) {
         next.kind = Kind::Ack;
     }
     Some(at)

@@ -31,7 +31,6 @@ pub use self::write::write;
 
 use super::format::{Api, FormatRow, ReadFormat};
 use super::{Format, Note, PastCompaction, Record, Session, Source, refusal};
-use crate::agents::{gemini_cli, opencode};
 use crate::parse::raw::{self, quoted};
 use crate::parse::spans::{self, Span};
 use history::error::Result;
@@ -58,8 +57,14 @@ const SUMMARIES: [&str; 9] = [
     "The user gave you instructions before, in one message or more. They are:",
 ];
 
+/// The assistant's reply that Gemini CLI puts after a summary.
+pub(crate) const GEMINI_ACK: &str = "Got it. Thanks for the additional context!";
+
 /// The assistant's reply that is put after a summary: by us, and by Gemini CLI.
-const ACKS: [&str; 2] = [fit::ACK, gemini_cli::ACK];
+const ACKS: [&str; 2] = [fit::ACK, GEMINI_ACK];
+
+/// What OpenCode sends for a compaction part; the summary follows as the reply.
+pub const OPENCODE_MARKER: &str = "What did we do so far?";
 
 /// Maximum nesting of what we put into a document; serde_json reads 128 levels.
 const DEEPEST: usize = 100;
@@ -95,7 +100,7 @@ pub fn read(source: &dyn Source, format: Format) -> Result<Session> {
         message.from = u32::try_from(number).ok();
         after_summary = message.kind == Kind::Summary;
         if after_summary && message.role == Role::Assistant {
-            let question = |it: &&mut Message| it.role == Role::User && it.plain() == opencode::MARKER;
+            let question = |it: &&mut Message| it.role == Role::User && it.plain() == OPENCODE_MARKER;
             if let Some(it) = messages.last_mut().filter(question) {
                 it.kind = Kind::Marker;
             }

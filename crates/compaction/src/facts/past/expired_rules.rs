@@ -1,8 +1,8 @@
 //! Rules that end with the request they were given for.
 
-use super::replies::is_request;
-use crate::facts::talk::orders::for_one_request;
+use crate::facts::talk::replies::is_request;
 use crate::facts::text::clip;
+use crate::facts::text::rule::for_one_request;
 use crate::facts::{Fact, Topic, Voice};
 use history::{History, Message};
 

@@ -11,13 +11,12 @@ pub(in crate::facts) mod step_index;
 pub(in crate::facts) mod temporary;
 mod progress;
 pub(in crate::facts) mod repeated;
-pub(in crate::facts) mod replies;
 pub(in crate::facts) mod superseded;
 
 use crate::facts::mode;
 use crate::facts::talk;
-use crate::facts::talk::orders;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
+use crate::facts::text::rule::{polarity, rule_topic};
 use crate::facts::text::typed::is_slash_command;
 use crate::facts::text::{
     clip, ends_with_colon, has_marker, is_machine_output, sentences, without_announcement, without_bold,
@@ -51,7 +50,7 @@ fn is_resolved(line: &str) -> bool {
 }
 
 fn rule_detail(text: &str) -> Detail {
-    Detail::Rule(orders::polarity(text).unwrap_or(Polarity::Require))
+    Detail::Rule(polarity(text).unwrap_or(Polarity::Require))
 }
 
 /// Reads every summary in the history.
@@ -480,7 +479,7 @@ impl SummaryReader<'_> {
         let most = if topic == Topic::Approved { talk::approved::CHARS } else { 1_000 };
         let rest = clip(body, most).0.to_string();
         if topic == Topic::Findings
-            && let Some(polarity) = orders::polarity(&rest).filter(|_| OF_USER.is_match(&rest))
+            && let Some(polarity) = polarity(&rest).filter(|_| OF_USER.is_match(&rest))
         {
             self.push(Topic::Constraints, &rest, Detail::Rule(polarity));
             return;
@@ -536,8 +535,8 @@ impl SummaryReader<'_> {
             }
             if topic == Topic::UserMessages {
                 for rule in sentences(&text) {
-                    if let Some(polarity) = orders::polarity(rule) {
-                        let topic = orders::rule_topic(rule, polarity);
+                    if let Some(polarity) = polarity(rule) {
+                        let topic = rule_topic(rule, polarity);
                         self.push_quote(topic, rule, Detail::Rule(polarity));
                     }
                 }
@@ -549,7 +548,7 @@ impl SummaryReader<'_> {
             // Other agents' summaries list further context among the rules.
             let rules = self.in_rule_list && !STATEMENT.is_match(text)
                 || topic != Topic::Constraints
-                || orders::polarity(text).is_some()
+                || polarity(text).is_some()
                 || text.to_lowercase().contains("user");
             let topic = if rules { topic } else { Topic::Findings };
             let detail = if rules { detail(text) } else { Detail::None };

@@ -6,12 +6,12 @@ use std::ops::Range;
 
 use super::evidence::Evidence;
 use super::step_index::MAX_CANDIDATES;
-use super::temporary::{is_report, last_work, remove_sentences, says_remaining, states_the_moment};
-use crate::facts::talk::report::{speaks, text_of_model};
+use super::temporary::{last_work, remove_sentences, states_the_moment};
+use crate::facts::talk::report::{is_report, says_remaining, speaks, text_of_model};
 use crate::facts::talk::{self, is_question};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
-use crate::facts::text::sentences;
+use crate::facts::text::{content_words, sentences};
 use crate::facts::voice::Prompt;
 use crate::facts::{Detail, Fact, FileOp, Topic, Voice};
 use history::{History, Message};
@@ -291,10 +291,4 @@ fn drop_repeated(history: &History, facts: &mut Vec<Fact>) {
     let over: HashSet<usize> = findings.iter().enumerate().filter(|it| again(*it)).map(|it| *it.1).collect();
     let mut at = 0..;
     facts.retain(|_| at.next().is_none_or(|it| !over.contains(&it)));
-}
-
-/// Words that show what a text is about.
-pub(in crate::facts) fn content_words(text: &str) -> HashSet<String> {
-    let words = text.split(|it: char| !it.is_alphanumeric() && it != '_');
-    words.filter(|it| it.chars().count() > 3).map(str::to_lowercase).collect()
 }

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::evidence::{Evidence, FILE, only_runs};
-use super::temporary::says_remaining;
 use crate::facts::talk::is_trivial;
+use crate::facts::talk::report::says_remaining;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::sentences;

@@ -6,18 +6,18 @@ use std::collections::{HashMap, HashSet};
 use super::evidence::Evidence;
 use super::headings::{LOOKS, STATES};
 use super::progress;
-use super::replies::{
+use super::step_index::MAX_CANDIDATES;
+use super::temporary;
+use crate::facts::plan::TaskUpdate;
+use crate::facts::talk::replies::{
     AnsweredRequest, answers, is_answer, is_request, last_answered, last_report, last_turning_point,
     leaves_open,
 };
-use super::step_index::MAX_CANDIDATES;
-use super::temporary::{self, is_report, says_remaining};
-use crate::facts::plan::TaskUpdate;
-use crate::facts::talk::orders::polarity;
-use crate::facts::talk::report::text_of_model;
+use crate::facts::talk::report::{is_report, says_remaining, text_of_model};
 use crate::facts::talk::{MAX_REPLY_BYTES, asks};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
+use crate::facts::text::rule::polarity;
 use crate::facts::text::{is_camel_case, sentences};
 use crate::facts::voice::ModelTopic;
 use crate::facts::work::command::ParsedCommand;

@@ -2,10 +2,10 @@
 //! waits for the user, until there is a reply.
 
 use super::evidence::Evidence;
-use crate::facts::talk::orders::polarity;
-use crate::facts::talk::report::delivers;
+use crate::facts::talk::report::is_report;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
+use crate::facts::text::rule::polarity;
 use crate::facts::text::sentences;
 use crate::facts::{Detail, Fact, Polarity, Topic, Voice};
 use history::{History, Kind, Message, Role};
@@ -48,17 +48,6 @@ static FOR_ONE_TASK: AsciiFirstRegex = AsciiFirstRegex::new(
 );
 static NEGATION: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)\b(?:no|not|never|without|don['’]?t)\b");
 
-/// Bytes, not characters: Chinese needs a third of the characters of English and has three times the bytes for each.
-const MIN_REPORT_BYTES: usize = 200;
-
-/// Whether the model ends its turn with a report: a message without calls, and long enough, or one that delivers its
-/// answer by a tool.
-pub(in crate::facts) fn is_report(message: &Message) -> bool {
-    message.role == Role::Assistant
-        && message.kind == Kind::Said
-        && (delivers(message) || message.calls().next().is_none() && message.plain().len() > MIN_REPORT_BYTES)
-}
-
 /// The last message that shows progress: a commit, a finished task, a report of the model, a newer summary.
 pub(super) fn last_work(history: &History, facts: &[Fact]) -> usize {
     let done = facts.iter().filter(|it| it.topic == Topic::Done && it.voice() == Voice::Model);
@@ -93,11 +82,6 @@ pub(super) fn remove_sentences(fact: &mut Fact, is_outdated: impl Fn(&str) -> bo
         });
     }
     !fact.text.is_empty()
-}
-
-/// Whether a text says that something remains to be done.
-pub(super) fn says_remaining(text: &str) -> bool {
-    CUES.remaining.is_in(&Lowercased::of(text))
 }
 
 /// Whether a sentence describes the state of unfinished work.

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use super::decisions::{OPEN_INVITATION, closing_question};
+use super::replies::{final_answer, last_answered};
 use super::report::{join_sentences, text_of_model};
 use crate::facts::mode::says_approved;
-use crate::facts::past::replies::{final_answer, last_answered};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::{clip, lines, without_markers};

@@ -1,11 +1,11 @@
 //! Questions of the model, and what the user's replies decide.
 
 use super::is_very_short;
-use super::orders::{QUESTION_START, begins_with_no, polarity};
 use super::report::text_of_model;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::regions::{Region, regions};
+use crate::facts::text::rule::{QUESTION_START, begins_with_no, polarity};
 use crate::facts::text::{clip, clip_end, flat, sentences, without_bold, without_markers};
 use crate::facts::voice::{Prompt, Quote};
 use crate::facts::{Detail, Fact, Polarity, Topic};

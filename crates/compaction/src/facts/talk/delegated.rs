@@ -3,9 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use super::report::{shortened, speaks, text_of_model, without_closing_questions};
-use crate::facts::past::overtaken::content_words;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
-use crate::facts::text::{flat, lines};
+use crate::facts::text::{content_words, flat, lines};
 use crate::facts::voice::ModelTopic;
 use crate::facts::{Fact, Voice, input_of};
 use history::tools::{Meaning, meaning};

@@ -6,11 +6,12 @@ mod decisions;
 pub(super) mod delegated;
 pub(in crate::facts) mod orders;
 pub(in crate::facts) mod overruled;
+pub(in crate::facts) mod replies;
 pub(in crate::facts) mod report;
 
-use crate::facts::past::temporary::is_report;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
+use crate::facts::text::rule::polarity;
 use crate::facts::text::{clip, ends_with_colon, flat, lines, sentences, without_sentences};
 use crate::facts::voice::{ModelTopic, Prompt, ToolTopic};
 use crate::facts::{Detail, Fact, Polarity, Topic};
@@ -22,10 +23,10 @@ pub(in crate::facts) use decisions::{
     MAX_REPLY_BYTES, answers_question, asks, asks_back, chooses_option, is_question, leaves_question,
 };
 use history::{History, Kind, Message, Part, Role};
-use orders::{MAX_RULE_CHARS, polarity, read_rules};
+use orders::{MAX_RULE_CHARS, read_rules};
 use report::{
-    announces, current_state, delivers, join_sentences, shortened, speaks, statements, text_of_model,
-    without_closing_announcements, without_closing_questions,
+    announces, current_state, delivers, is_report, join_sentences, shortened, speaks, statements,
+    text_of_model, without_closing_announcements, without_closing_questions,
 };
 
 const MIN_FINDING_CHARS: usize = 40;

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use crate::facts::talk::is_question;
-use crate::facts::talk::orders::polarity;
 use crate::facts::talk::report::speaks;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::regions::{Region, regions};
+use crate::facts::text::rule::polarity;
 use crate::facts::text::{flat, sentences};
 use crate::facts::voice::Prompt;
 use crate::facts::{Detail, Fact, Polarity, Voice};

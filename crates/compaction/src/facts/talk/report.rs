@@ -39,6 +39,22 @@ pub(in crate::facts) fn text_of_model(message: &Message) -> String {
     text
 }
 
+/// Bytes, not characters: Chinese needs a third of the characters of English and has three times the bytes for each.
+const MIN_REPORT_BYTES: usize = 200;
+
+/// Whether the model ends its turn with a report: a message without calls, and long enough, or one that delivers its
+/// answer by a tool.
+pub(in crate::facts) fn is_report(message: &Message) -> bool {
+    message.role == Role::Assistant
+        && message.kind == Kind::Said
+        && (delivers(message) || message.calls().next().is_none() && message.plain().len() > MIN_REPORT_BYTES)
+}
+
+/// Whether a text says that something remains to be done.
+pub(in crate::facts) fn says_remaining(text: &str) -> bool {
+    CUES.remaining.is_in(&Lowercased::of(text))
+}
+
 /// The heading of a step: "Task 8: Verification".
 static STEP_HEADING: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?i)^\W*(?:task|step|phase|part|stage) \d{1,2}\W[^.!?]*$");

@@ -4,7 +4,10 @@
 pub(crate) mod ascii_first;
 pub(in crate::facts) mod cues;
 pub(crate) mod regions;
+pub(in crate::facts) mod rule;
 pub(crate) mod typed;
+
+use std::collections::HashSet;
 
 use ascii_first::AsciiFirstRegex;
 
@@ -25,6 +28,12 @@ static MACHINE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 
 pub(crate) fn is_machine_output(line: &str) -> bool {
     MACHINE.is_match(line)
+}
+
+/// Words that show what a text is about.
+pub(in crate::facts) fn content_words(text: &str) -> HashSet<String> {
+    let words = text.split(|it: char| !it.is_alphanumeric() && it != '_');
+    words.filter(|it| it.chars().count() > 3).map(str::to_lowercase).collect()
 }
 
 /// The sentences of a text, without bullets and surrounding white space. Code blocks, quoted lines and machine output

@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::facts::plan::{Answer, user_replies};
 use crate::facts::skills;
-use crate::facts::talk::orders::rule_topic;
+use crate::facts::text::rule::rule_topic;
 use crate::facts::text::{clip, flat, without_durations, without_escapes};
 use crate::facts::voice::{ToolTopic, UserReply};
 use crate::facts::{Detail, Fact, FileOp, Topic, input_of};

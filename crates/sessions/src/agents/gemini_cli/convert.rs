@@ -8,11 +8,11 @@ use std::sync::Arc;
 use foldhash::HashMap;
 use serde_json::Value;
 
-use super::ACK;
 use super::journal::{Journal, JournalEntry};
 use super::part::ReadPart;
 use super::record::{JournalItem, MessageDraft, RecordSide, is_snapshot};
 use crate::Note;
+use crate::wire::GEMINI_ACK;
 use history::{Kind, Message, Part, Role};
 
 /// A live message and where it came from.
@@ -89,7 +89,7 @@ impl Messages {
         let mut parts: Vec<Part> = pieces.into_iter().map(|it| it.part).collect();
         parts.shrink_to_fit();
         // The client acknowledges only its own summary, whatever text surrounds the snapshot.
-        if let (Some(last), true) = (self.live.last_mut(), model && is_text(&parts, ACK))
+        if let (Some(last), true) = (self.live.last_mut(), model && is_text(&parts, GEMINI_ACK))
             && last.snapshot
         {
             last.message.kind = Kind::Summary;
@@ -167,7 +167,7 @@ fn kind_of(before: Option<&Message>, is_model: bool, parts: &[Part], summary: bo
     match is_model {
         false if summary || crate::is_our_summary(text.as_str()) => Kind::Summary,
         false if matches!(text.as_str(), "Please continue." | "System: Please continue.") => Kind::Continue,
-        true if text.as_str() == ACK && before.is_some_and(|it| it.kind == Kind::Summary) => Kind::Ack,
+        true if text.as_str() == GEMINI_ACK && before.is_some_and(|it| it.kind == Kind::Summary) => Kind::Ack,
         _ => Kind::Said,
     }
 }

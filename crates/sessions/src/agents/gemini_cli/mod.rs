@@ -137,9 +137,6 @@ fn session(Read { journal, live, past }: Read) -> Session {
     }
 }
 
-/// The reply that Gemini CLI adds to its own summary.
-pub(crate) const ACK: &str = "Got it. Thanks for the additional context!";
-
 /// The field in which a record of ours states its kind, if the text alone does not tell it: Gemini CLI keeps
 /// unknown fields.
 const KIND_FIELD: &str = "epitome";

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{CLEARED, MARKER};
+use super::CLEARED;
 use crate::agents::token_count;
+use crate::wire::OPENCODE_MARKER;
 use crate::{is_cleared, refusal};
 use history::{Call, Kind, Media, MediaKind, Message, Output, Part, Reasoning, Role, Text, Usage};
 
@@ -56,7 +57,7 @@ fn user_part(part: &Value) -> Option<(Kind, Part)> {
         // Their content was put into a text part when they were attached.
         "file" if matches!(part["mime"].as_str(), Some("text/plain" | "application/x-directory")) => None,
         "file" => Some((Kind::Said, file(part))),
-        "compaction" => Some((Kind::Marker, text(MARKER))),
+        "compaction" => Some((Kind::Marker, text(OPENCODE_MARKER))),
         "subtask" => Some((Kind::Context, text("The following tool was executed by the user"))),
         _ => None,
     }

@@ -36,8 +36,6 @@ pub(crate) static ROW: FormatRow = FormatRow {
 
 /// What OpenCode sends in place of an output that it pruned (`state.time.compacted`).
 pub const CLEARED: &str = "[Old tool result content cleared]";
-/// What it sends for a compaction part; the summary follows as an assistant message.
-pub const MARKER: &str = "What did we do so far?";
 
 /// Whether the first bytes, mended, are certainly an export: `info` with a `ses…` id, or a first message with
 /// its `info` and `parts`, of which the last may be cut off.

@@ -250,7 +250,7 @@ mod laws {
                 }
             }
             let summary = Message::text(Role::Assistant, Kind::Summary, "sum");
-            let head = vec![Message::text(Role::User, Kind::Marker, crate::agents::opencode::MARKER), summary];
+            let head = vec![Message::text(Role::User, Kind::Marker, crate::wire::OPENCODE_MARKER), summary];
             let after = History::new([head, tail].concat(), session.history.meta.clone());
             for mode in [Mode::Append, Mode::New] {
                 let out = write(&source, &session, &after, mode).unwrap();

@@ -1,8 +1,7 @@
 //! Which requests of the user were answered, and by which message.
 
-use super::temporary::{is_report, says_remaining};
-use crate::facts::talk::report::{delivers, speaks, statements, text_of_model};
-use crate::facts::talk::{
+use super::report::{delivers, is_report, says_remaining, speaks, statements, text_of_model};
+use super::{
     answers_question, asks_back, chooses_option, is_praise, is_question, is_trivial, leaves_question,
 };
 use crate::facts::text::cues::{CUES, Lowercased};
@@ -20,7 +19,7 @@ pub fn last_answered(history: &History) -> Option<usize> {
 }
 
 /// Whether the prompt `number` answers the question of the message before it.
-pub(super) fn is_answer(messages: &[Message], number: usize) -> bool {
+pub(in crate::facts) fn is_answer(messages: &[Message], number: usize) -> bool {
     let before = messages[..number].iter().rev().find(|it| !is_record(it));
     before.is_some_and(|it| answers_question(&messages[number], it))
 }
@@ -34,7 +33,7 @@ fn is_record(message: &Message) -> bool {
 
 /// The last report of the model, or summary, that was followed by another request. `replies`: whether a prompt belongs
 /// to the request before it.
-pub(super) fn last_report(messages: &[Message], replies: impl Fn(usize) -> bool) -> Option<usize> {
+pub(in crate::facts) fn last_report(messages: &[Message], replies: impl Fn(usize) -> bool) -> Option<usize> {
     let mut asked = false;
     // Whether the next message by the model or a person is a prompt.
     let mut next = false;
@@ -188,16 +187,16 @@ fn answered_before_summary(messages: &[Message]) -> Option<usize> {
 }
 
 /// The last message that finished or redirected the work: a report, or a request of the user.
-pub(super) fn last_turning_point(history: &History) -> Option<usize> {
+pub(in crate::facts) fn last_turning_point(history: &History) -> Option<usize> {
     history.messages().iter().rposition(|it| is_request(it) || is_report(it))
 }
 
 /// Whether a reply says that something is left, or asks.
-pub(super) fn leaves_open(text: &str) -> bool {
+pub(in crate::facts) fn leaves_open(text: &str) -> bool {
     leaves_question(text) || says_remaining(text) || CUES.unfinished.is_in(&Lowercased::of(text))
 }
 
-pub(super) fn is_request(message: &Message) -> bool {
+pub(in crate::facts) fn is_request(message: &Message) -> bool {
     // What an editor adds about its open files makes no request of a "yes".
     let asks = || match Prompt::of(message) {
         Some(it) => it.is_argless_command() || !is_trivial(&it.whole()),
