@@ -81,6 +81,5 @@ team:
 
 # Tests the features that CI does not build: Parquet tables (queried with DuckDB if EPITOME_DUCKDB names a Python with duckdb) and spans for a collector.
 features:
-    cargo test --features otel,parquet --lib tables
     cargo test --features otel,parquet --test all -- store::otel store::tables store::audited
     cargo clippy --features otel,parquet --all-targets -- -D warnings

@@ -490,7 +490,8 @@ fn what_was_asked_for_in_an_earlier_task_is_no_part_of_this_one() {
     assert!(!under("## Asked for in this task").contains("The valve must be closed first."), "{page}");
     let kept = "\"Never open the boiler.\" [#0] (of an earlier request)";
     assert!(under("## Asked for in this task").contains(kept), "{page}");
-    assert!(under("## User said").contains("The valve must be closed first."), "{page}");
+    assert!(under("## Goal").contains("The valve must be closed first."), "{page}");
+    assert!(!page.contains("## User said"), "{page}");
 }
 
 #[test]

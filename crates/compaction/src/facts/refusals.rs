@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use super::plan::first_question;
-use super::talk::{asks, is_question, is_trivial};
+use super::talk::{asks, is_trivial};
 use super::text::cues::{CUES, Lowercased};
+use super::text::is_question;
 use super::text::rule::polarity;
 use super::text::{clip, flat, sentences};
 use super::voice::{ModelTopic, Prompt, Quote, ToolTopic};

@@ -282,7 +282,7 @@ fn is_in_line_of_message<'i>(
     let text = facts::flat(&item.fact.text);
     all.any(|it| {
         let told = match it.kind {
-            LineKind::Goal | LineKind::Last => roomy && !forbids,
+            LineKind::Goal | LineKind::Last | LineKind::Answered | LineKind::Finished => roomy && !forbids,
             LineKind::Said => it.section == item.section,
             _ => false,
         };

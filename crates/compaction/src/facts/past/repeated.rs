@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 
 use super::step_index::MAX_CANDIDATES;
-use crate::facts::talk::is_question;
 use crate::facts::talk::report::{speaks, text_of_model};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
+use crate::facts::text::is_question;
 use crate::facts::text::{clip, is_camel_case, sentences};
 use crate::facts::{Fact, Topic, Voice};
 use history::History;

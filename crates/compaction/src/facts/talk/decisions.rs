@@ -1,16 +1,21 @@
 //! Questions of the model, and what the user's replies decide.
 
 use super::is_very_short;
+use super::options::{
+    OFFERED_OPTION, OFFERS_IF, answers_by_question, beside_own_options, meaning_in, option, option_tables,
+    questions_of_tables, recommended, suggested,
+};
 use super::report::text_of_model;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::regions::{Region, regions};
 use crate::facts::text::rule::{QUESTION_START, begins_with_no, polarity};
-use crate::facts::text::{clip, clip_end, flat, sentences, without_bold, without_markers};
+use crate::facts::text::{
+    clip, clip_end, flat, is_heading, is_question, sentences, without_bold, without_markers,
+};
 use crate::facts::voice::{Prompt, Quote};
 use crate::facts::{Detail, Fact, Polarity, Topic};
 use history::Message;
-use regex::Captures;
 use std::borrow::Cow;
 use std::collections::HashSet;
 
@@ -44,28 +49,11 @@ static REFUSES_OPTION: AsciiFirstRegex =
 pub(super) static CHOSEN_OPTIONS: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)^\W*(?:all (?:two|three|four|five|six|[2-9])|(?:(?:do|options?|numbers?|points?) )?[1-9](?:(?: ?, ?(?:then |and )?| ?& ?| and | then )[1-9])+|[1-9](?: ?\+ ?[1-9])+\b.*)(?:\W*$|\W+(?:one by (?:one|1)|please|pls|first|now|in (?:this|that) order)\b)",
 );
-static OFFERED_OPTION: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?mi)^\s*(?:[-*•|]\s*)?[*_(]*(?:#+\s*)?(?:option\s+|approach\s+|opci[oó]n\s+|op[cç][aã]o\s+|方案\s*|选项\s*|選項\s*|방법\s*|옵션\s*)?([1-9]|[a-h])(?: \([^()]{2,20}\))?[*_]*(?:[.):\]—–-][*_]*\s+|：[*_]*\s*|\s*\|\s*)(\S.*)$",
-);
-/// What may stand before the number of an option.
-static OPTION_WORD: AsciiFirstRegex =
-    AsciiFirstRegex::new(r"(?i)option|approach|opci[oó]n|op[cç][aã]o|方案|选项|選項|방법|옵션");
-/// The option that the model recommends: `My recommendation: **A** — …`.
-static RECOMMENDED: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?im)^\W*(?:my recommendation(?: is)?|recommended|推奨|i(?:['’]d| would)? (?:strongly )?(?:recommend|suggest|go with))[:\s*]+(?:option |approach )?(?-i:([1-9A-H]))\**\s*(?:$|[.,:;—–(-])",
-);
 /// The user tells the model to go on, which chooses none of the alternatives.
 static GO_ON: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)^\W*(?:please )?(?:proceed|continue|go on)\W*$");
 /// The model offers to do something.
 static OFFER: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?i)^\W*(?:(?:do you )?want me to|would you like me to|shall i)\b");
-/// The model offers something without a question mark; a bare yes takes the offer.
-static OFFERS_IF: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)^\W*(?:if you(?:['’]d)? (?:want|like|prefer|wish),? (?:i|we) (?:can|could|will)|si (?:lo )?(?:quieres|prefieres|deseas),? (?:puedo|podemos)|se (?:quiser|preferir|você quiser),? (?:posso|podemos)|si (?:tu veux|vous voulez|tu préfères),? (?:je|on|nous) p|wenn du (?:willst|möchtest),? k(?:ann|önnen))",
-);
-/// The answer that the model suggests to its question: `**Suggested:** No - it never expires.`
-static SUGGESTED: AsciiFirstRegex =
-    AsciiFirstRegex::new(r"(?im)^\W*(suggested(?: answer)?[*_]*:[*_ ]*[^\s(*_].*)$");
 /// A question that proposes nothing: a reply to it is a request.
 pub(super) static OPEN_INVITATION: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)\banything (?:else|more)\b|\bsomething (?:else|more) (?:i|to|you)\b|\bwhat(?:'s|’s| is| comes)? (?:next|else)\b|\b(?:how|what) (?:else )?can i (?:help|do)\b",
@@ -96,11 +84,6 @@ static DOUBT_START: AsciiFirstRegex =
 static QUESTION_WITHIN: AsciiFirstRegex = AsciiFirstRegex::new(
     r"\bIs there\b|\bAre there\b|(?i)\b(?:is there (?:like )?an?|do you (?:think|know|suggest)|can you (?:check|look|explain|reconsider))\b|(?:どうする|どれにする|どちらにする)か",
 );
-/// The label of one of several options that a prompt lists itself.
-static OWN_OPTION: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?m)^[ \t]*(?:[-*•] |#+ )?\**(?:案|方案|选项|選項|選択肢|옵션 ?|(?i:option|approach|variant|opci[oó]n|op[cç][aã]o) )([A-H1-9])\b",
-);
-
 /// A Chinese question without a question mark.
 static CHINESE_QUESTION: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?:什么|怎么样?|如何|多少|吗|呢|哪.{0,3})\W*$|^\W*(?:什么|为什么|怎么|如何|哪)|你(?:认为|觉得)[^。]{0,80}还是|(?:既然|怎么|你).{0,30}(?:为什么|為什麼|为何|為何)",
@@ -124,34 +107,9 @@ fn last_question(text: &str) -> Option<&str> {
     None
 }
 
-/// Of a list of options of which the model recommends one: the sentence before the list, which serves as the
-/// question, and the recommended option.
-fn recommended(text: &str) -> Option<(&str, String)> {
-    let tail = clip_end(text, 4_000);
-    let options: Vec<_> = OFFERED_OPTION.find_iter(tail).collect();
-    let [first, .., last] = &options[..] else { return None };
-    let (above, below) = (&tail[..first.start()], &tail[last.end()..]);
-    let wanted = RECOMMENDED.captures(below).or_else(|| RECOMMENDED.captures(above))?.get(1)?.as_str();
-    // The heading of a table, and the recommendation, are no question.
-    let says = |it: &&str| !it.is_empty() && !it.starts_with('|') && !RECOMMENDED.is_match(it);
-    let line = above.lines().map(str::trim).rfind(says)?;
-    Some((sentences(line).pop()?, option(tail, wanted)?))
-}
-
-/// The answer that the model suggests at the end of a message.
-fn suggested(text: &str) -> Option<&str> {
-    Some(SUGGESTED.captures_iter(clip_end(text, 1_000)).last()?.get(1)?.as_str().trim())
-}
-
 /// The question with which a message of the model ends, that [`recommended`] finds, or what is [`suggested`].
 pub(super) fn closing_question(text: &str) -> Option<&str> {
     last_question(text).or_else(|| recommended(text).map(|it| it.0)).or_else(|| suggested(text))
-}
-
-pub(in crate::facts) fn is_question(text: &str) -> bool {
-    // An emoji or closing mark may follow the question mark.
-    let mark = |it: char| !it.is_alphanumeric() && !"?？.!。！".contains(it);
-    text.trim_end_matches(mark).ends_with(['?', '？'])
 }
 
 /// `begun`: whether the model has said anything that can be taken back.
@@ -281,23 +239,6 @@ pub(super) fn read_decisions(
     }
 }
 
-/// What stands before and after the options that a prompt lists itself: the options do not say which one is chosen. They
-/// end at a paragraph that is not indented.
-fn beside_own_options(text: &str) -> [&str; 2] {
-    let labels: Vec<_> = OWN_OPTION.find_iter(text).collect();
-    let [first, .., last] = labels[..] else { return [text, ""] };
-    let mut blank = false;
-    let mut end = last.end();
-    for line in text[last.end()..].split_inclusive('\n') {
-        if blank && line.starts_with(|it: char| !it.is_whitespace()) {
-            break;
-        }
-        blank = line.trim().is_empty();
-        end += line.len();
-    }
-    [&text[..first.start()], &text[end..]]
-}
-
 /// The user accepts the offer that followed a "no": if both are about the same, the "no" no longer holds.
 fn take_back_refusal(number: usize, offer: &str, facts: &mut [Fact]) {
     let before = |it: &Fact| it.topic == Topic::UserMessages && it.message < number;
@@ -342,83 +283,11 @@ fn in_context<'a>(text: &str, question: &'a str) -> Cow<'a, str> {
     }
 }
 
-/// Whether a line says what the lines below it are about, rather than what kind of list they are.
-fn is_heading(line: &str) -> bool {
-    let bold = line.starts_with("**") && line.ends_with("**");
-    (bold || line.starts_with('#')) && !line.trim_end_matches('*').ends_with(':')
-}
-
-/// The text of the last option in a message that has the letter or number `wanted`.
-fn option(message: &str, wanted: &str) -> Option<String> {
-    let is_wanted = |it: &str| it.eq_ignore_ascii_case(wanted);
-    let offered = OFFERED_OPTION.captures_iter(message).filter(|it| is_wanted(&it[1]));
-    // A heading, "Option 2: …", before an item of another list.
-    let named = |it: &Captures| OPTION_WORD.is_match(&it[0][..it[0].len() - it[2].len()]);
-    let offered = offered.map(|it| (named(&it), it)).max_by_key(|it| it.0)?.1;
-    // The cells of a table's row.
-    let text = offered[2].trim_matches(['*', ' ', '|']).replace(" | ", "; ");
-    Some(without_bold(&flat(clip(&text, 200).0)))
-}
-
 /// The numbered questions of a message on one line, if there are several.
 fn numbered_questions(message: &str) -> Option<String> {
     let numbered = |it: &str| it.trim_start().starts_with(|it: char| it.is_ascii_digit());
     let questions: Vec<&str> = message.lines().filter(|it| numbered(it) && is_question(it.trim())).collect();
     (questions.len() > 1).then(|| flat(&questions.join(" ")))
-}
-
-/// The tables of options in a message: label and text of each row.
-fn option_tables(message: &str) -> Vec<Vec<(String, String)>> {
-    static ROW: AsciiFirstRegex = AsciiFirstRegex::new(r"(?m)^\s*\|\s*\**([A-H])\**\s*\|\s*([^|\n]+?)\s*\|");
-    let mut out: Vec<Vec<(String, String)>> = Vec::new();
-    for row in ROW.captures_iter(message) {
-        let (label, text) = (row[1].to_owned(), without_bold(&flat(clip(&row[2], 200).0)));
-        match out.last_mut().filter(|it| it.iter().all(|it| it.0 != label)) {
-            Some(table) => table.push((label, text)),
-            None => out.push(vec![(label, text)]),
-        }
-    }
-    out
-}
-
-/// The first lines of a message that ask something, or are the heading of a question, one for each of `tables`.
-fn questions_of_tables(message: &str, tables: usize) -> Option<String> {
-    let asks =
-        |it: &&str| !it.starts_with('|') && (is_question(it) || is_heading(it) && it.contains("Question"));
-    let all: Vec<&str> = message.lines().map(str::trim).filter(asks).take(tables).collect();
-    (all.len() == tables).then(|| all.iter().map(|it| without_markers(it)).collect::<Vec<_>>().join("; "))
-}
-
-/// The answers to numbered questions, `Q1: B, Q2: 45 seconds`: index of the question, and the answer.
-fn answers_by_question(prompt: &str) -> Vec<(usize, &str)> {
-    static NUMBER: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)\bQ(?:uestion )?([1-9]) ?[:.)=-] ?");
-    let numbers: Vec<_> = NUMBER.captures_iter(prompt).filter_map(|it| it.get(0).zip(it.get(1))).collect();
-    let ends = numbers.iter().skip(1).map(|it| it.0.start()).chain([prompt.len()]);
-    let answer = |((whole, number), end): (&(regex::Match<'_>, regex::Match<'_>), usize)| {
-        let at: usize = number.as_str().parse().ok()?;
-        let said = prompt[whole.end()..end].trim_matches([' ', ',', ';', '.', '\n']);
-        (!said.is_empty()).then_some((at - 1, said))
-    };
-    numbers.iter().zip(ends).filter_map(answer).collect()
-}
-
-/// What an answer stands for in the table of its question; the answer itself, if it names no option.
-fn meaning_in(tables: &[Vec<(String, String)>], question: usize, answer: &str) -> String {
-    let option = tables.get(question).into_iter().flatten().find(|it| it.0.eq_ignore_ascii_case(answer));
-    option.map_or_else(|| answer.to_owned(), |it| it.1.clone())
-}
-
-/// The option of a message that a prompt mentions by its number, with the text below its heading: `how do I do option 2`.
-pub(super) fn mentioned_option<'a>(message: &'a str, prompt: &str) -> Option<&'a str> {
-    static MENTIONS: AsciiFirstRegex =
-        AsciiFirstRegex::new(r"(?i)\b(?:option|approach|opci[oó]n|op[cç][aã]o)\s+([1-9]|(?-i:[A-H]))\b");
-    let wanted = MENTIONS.captures(prompt)?.get(1)?.as_str();
-    let named = |it: &Captures| OPTION_WORD.is_match(&it[0][..it[0].len() - it[2].len()]);
-    let offered: Vec<_> = OFFERED_OPTION.captures_iter(message).filter(named).collect();
-    let at = offered.iter().rposition(|it| it[1].eq_ignore_ascii_case(wanted))?;
-    let start = offered[at].get(2)?.start();
-    let end = offered.get(at + 1).and_then(|it| it.get(0)).map_or(message.len(), |it| it.start());
-    Some(&message[start..end])
 }
 
 fn approves(lower: &Lowercased, whole: &str) -> bool {

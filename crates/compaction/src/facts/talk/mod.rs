@@ -3,6 +3,7 @@
 
 pub(in crate::facts) mod approved;
 mod decisions;
+mod options;
 pub(super) mod delegated;
 pub(in crate::facts) mod orders;
 pub(in crate::facts) mod overruled;
@@ -12,17 +13,18 @@ pub(in crate::facts) mod report;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::rule::polarity;
-use crate::facts::text::{clip, ends_with_colon, flat, lines, sentences, without_sentences};
+use crate::facts::text::{clip, ends_with_colon, flat, is_question, lines, sentences, without_sentences};
 use crate::facts::voice::{ModelTopic, Prompt, ToolTopic};
 use crate::facts::{Detail, Fact, Polarity, Topic};
 use decisions::{
-    CHOSEN_OPTION, CHOSEN_OPTIONS, MAX_ANSWER_CHARS, OPEN_INVITATION, closing_question, mentioned_option,
-    read_decisions, replies_to,
+    CHOSEN_OPTION, CHOSEN_OPTIONS, MAX_ANSWER_CHARS, OPEN_INVITATION, closing_question, read_decisions,
+    replies_to,
 };
 pub(in crate::facts) use decisions::{
-    MAX_REPLY_BYTES, answers_question, asks, asks_back, chooses_option, is_question, leaves_question,
+    MAX_REPLY_BYTES, answers_question, asks, asks_back, chooses_option, leaves_question,
 };
 use history::{History, Kind, Message, Part, Role};
+use options::{mentioned_option, without_choice};
 use orders::{MAX_RULE_CHARS, read_rules};
 use report::{
     announces, current_state, delivers, is_report, join_sentences, shortened, speaks, statements,
@@ -81,22 +83,26 @@ pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
                     }
                 }
                 goal |= !trivial;
+                // The prompt that starts the work answers nothing.
+                let asked = unanswered.take().filter(|_| started).map(|it| &messages[it]);
+                let answers = asked.is_some_and(|it| answers_question(message, it));
+                let chooses = asked.is_some_and(|it| chooses_option(message, it));
                 if let Some(start) = first_fact_of_message.take()
                     && let Some(said) = last_model_message
                 {
+                    let reply = text_of_model(&messages[said]);
                     if supersedes_proposal(&prompt_text) {
                         withdraw_findings(said, start, &mut facts);
                     } else {
                         let refused = CUES
                             .refuse
                             .is_in(&Lowercased::of(sentences(&prompt_text).first().unwrap_or(&"")));
-                        read_conclusion(said, &text_of_model(&messages[said]), refused, start, &mut facts);
+                        let reply =
+                            if answers || chooses { without_choice(&reply) } else { (&*reply).into() };
+                        read_conclusion(said, &reply, refused, start, &mut facts);
                     }
-                    facts.extend(referred_items(said, &text_of_model(&messages[said]), &prompt_text));
+                    facts.extend(referred_items(said, &reply, &prompt_text));
                 }
-                // The prompt that starts the work answers nothing.
-                let asked = unanswered.take().filter(|_| started).map(|it| &messages[it]);
-                let answers = asked.is_some_and(|it| answers_question(message, it));
                 read_rules(number, &prompt, answers, &mut facts);
                 let chosen = is_very_short(&prompt_text) && answers;
                 read_decisions(number, &prompt, asked, last_model_message.is_some(), &mut facts);

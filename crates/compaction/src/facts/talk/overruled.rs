@@ -4,9 +4,9 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use crate::facts::talk::is_question;
 use crate::facts::talk::report::speaks;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
+use crate::facts::text::is_question;
 use crate::facts::text::regions::{Region, regions};
 use crate::facts::text::rule::polarity;
 use crate::facts::text::{flat, sentences};

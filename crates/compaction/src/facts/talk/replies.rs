@@ -1,10 +1,9 @@
 //! Which requests of the user were answered, and by which message.
 
 use super::report::{delivers, is_report, says_remaining, speaks, statements, text_of_model};
-use super::{
-    answers_question, asks_back, chooses_option, is_praise, is_question, is_trivial, leaves_question,
-};
+use super::{answers_question, asks_back, chooses_option, is_praise, is_trivial, leaves_question};
 use crate::facts::text::cues::{CUES, Lowercased};
+use crate::facts::text::is_question;
 use crate::facts::voice::{Prompt, argless_command, is_asked};
 use crate::facts::work::command::is_read_only;
 use history::tools::{self, Meaning};

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::is_question;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
+use crate::facts::text::is_question;
 use crate::facts::text::{
     clip, clip_end, ends_with_colon, flat, has_marker, lines, offset, sentences, without_bold,
     without_cut_announcement, without_markers,

@@ -109,6 +109,18 @@ pub(in crate::facts) fn lines(text: &str) -> Vec<&str> {
     out
 }
 
+pub(in crate::facts) fn is_question(text: &str) -> bool {
+    // An emoji or closing mark may follow the question mark.
+    let mark = |it: char| !it.is_alphanumeric() && !"?？.!。！".contains(it);
+    text.trim_end_matches(mark).ends_with(['?', '？'])
+}
+
+/// Whether a line says what the lines below it are about, rather than what kind of list they are.
+pub(in crate::facts) fn is_heading(line: &str) -> bool {
+    let bold = line.starts_with("**") && line.ends_with("**");
+    (bold || line.starts_with('#')) && !line.trim_end_matches('*').ends_with(':')
+}
+
 /// Whether a text introduces what follows it: it ends with a colon, apart from Markdown emphasis.
 pub(in crate::facts) fn ends_with_colon(text: &str) -> bool {
     text.trim_end_matches(['*', '_', ' ']).ends_with([':', '：'])

@@ -23,16 +23,18 @@ const SERVES: [&str; 12] = [
 ];
 
 impl Work<'_> {
-    /// Drops checks and installations that were last seen running before the last two requests: they have ended, and how
-    /// was not seen. Other jobs may still run.
+    /// Drops checks and installations of earlier turns than the last two whose end was not seen: those that were last seen
+    /// running, and those that printed nothing. Other jobs may still run.
     pub(super) fn drop_old_checks(&mut self) {
         let Some(since) = self.turns.iter().rev().nth(1).copied() else { return };
         let serves =
             |it: &str| it.split(|it: char| it.is_whitespace() || it == '/').any(|it| SERVES.contains(&it));
         self.commands.retain(|it| {
-            let runs = matches!(&it.detail, Detail::Command { outcome, .. } if outcome.running.is_some());
+            let Detail::Command { outcome: end, .. } = &it.detail else { return true };
             let checks = || ParsedCommand::of(&it.text).operations().iter().any(Operation::checks);
-            !runs || it.message >= since || serves(&it.text) || !checks()
+            let unseen = end.result.as_deref() == Some(outcome::PRINTED_NOTHING)
+                || end.running.is_some() && !serves(&it.text) && checks();
+            !unseen || it.message >= since
         });
     }
 

@@ -12,7 +12,7 @@ const MAX_BYTES: usize = 40_000;
 const MAX_PATH: usize = 200;
 
 /// Directories of third-party files, which nobody edits.
-const THIRD_PARTY: [&str; 5] = ["node_modules", "site-packages", ".venv", "__pycache__", ".git"];
+pub(super) const THIRD_PARTY: [&str; 5] = ["node_modules", "site-packages", ".venv", "__pycache__", ".git"];
 
 /// File extensions that are recognized without a directory in the path: `chalk.green` is not a file.
 const FILES: [&str; 24] = [

@@ -146,6 +146,11 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
         .collect();
     let shortened = |it: &Fact| ids.iter().any(|id| id.starts_with(it.text.as_str()));
     facts.retain(|it| it.detail != Detail::Name(Name::Hash) || !commits.is_lost(&it.text) && !shortened(it));
+    let is_version = |it: &&Fact| it.detail == Detail::Name(Name::Version);
+    let of_packages =
+        facts.iter().filter(is_version).filter_map(|it| Some(it.text.rsplit_once(' ')?.1.to_owned()));
+    let of_packages: HashSet<String> = of_packages.collect();
+    facts.retain(|it| !is_version(&it) || !of_packages.contains(it.text.as_str()));
     facts.extend(symbols.into_facts());
     facts
 }
@@ -237,7 +242,11 @@ impl Names {
                         && !none
                         && !is_part_of_other(*kind, &text[..it.start()], it.as_str())
                     {
-                        self.add(number, *kind, it.as_str());
+                        let named = (*kind == Name::Version)
+                            .then(|| package_before(line_before, it.as_str()))
+                            .flatten()
+                            .map(|package| format!("{package} {}", it.as_str()));
+                        self.add(number, *kind, named.as_deref().unwrap_or(it.as_str()));
                     }
                 }
             }
@@ -267,6 +276,40 @@ impl Names {
             self.add_all(number, text);
         }
     }
+}
+
+/// The package or program whose version follows: `React 19.2.3`, `` `better-auth` v1.4.10 ``.
+fn package_before<'a>(line: &'a str, version: &str) -> Option<&'a str> {
+    /// Words that stand before a version and name nothing.
+    const NO_NAMES: [&str; 16] = [
+        "and",
+        "at",
+        "bump",
+        "bumped",
+        "for",
+        "from",
+        "now",
+        "on",
+        "published",
+        "release",
+        "released",
+        "tag",
+        "to",
+        "update",
+        "updated",
+        "version",
+    ];
+    let bare = version.strip_prefix('v').unwrap_or(version).starts_with(|it: char| it.is_ascii_digit());
+    let before = line.strip_suffix(' ').filter(|_| bare)?.trim_end_matches(['`', '*']);
+    let word = before.rsplit(|it: char| !(it.is_ascii_alphanumeric() || "@-._/+".contains(it))).next()?;
+    let names =
+        word.starts_with(|it: char| it.is_ascii_uppercase() || it == '@') || word.contains(['-', '.']);
+    let is_name = names
+        && (2..=40).contains(&word.len())
+        && word.starts_with(|it: char| it.is_ascii_alphabetic() || it == '@')
+        && word.ends_with(|it: char| it.is_ascii_alphanumeric() || it == '+')
+        && !NO_NAMES.iter().any(|it| it.eq_ignore_ascii_case(word));
+    is_name.then_some(word)
 }
 
 fn read_code(number: usize, output: &str, actions: &[Action], base: Option<&str>, symbols: &mut Symbols) {
@@ -432,8 +475,6 @@ fn is_informative(kind: Name, text: &str) -> bool {
                 && !text.ends_with(['.', '/'])
                 && !text.contains("..")
                 && !is_file(text)
-                || text == "main"
-                || text == "master"
                 || text == "dev"
         }
         Name::Version => {
@@ -448,10 +489,11 @@ fn is_informative(kind: Name, text: &str) -> bool {
         }
         Name::Ticket => {
             let name = text.split('-').next().unwrap_or_default();
-            const NO_TRACKERS: [&str; 26] = [
-                "GPL", "AGPL", "PDF", "UTF", "SHA", "ISO", "GPT", "GLM", "AES", "RSA", "MD", "ES", "TLS",
-                "IEEE", "PHASE", "STEP", "PART", "STAGE", "ROUND", "MINOR", "MAJOR", "NOTE", "NIT",
-                "BLOCKER", "CRITICAL", "FINDING",
+            // With the numbers of requirements in a specification: `FR-001`.
+            const NO_TRACKERS: [&str; 30] = [
+                "FR", "NFR", "REQ", "SC", "GPL", "AGPL", "PDF", "UTF", "SHA", "ISO", "GPT", "GLM", "AES",
+                "RSA", "MD", "ES", "TLS", "IEEE", "PHASE", "STEP", "PART", "STAGE", "ROUND", "MINOR",
+                "MAJOR", "NOTE", "NIT", "BLOCKER", "CRITICAL", "FINDING",
             ];
             // A shade of grey: `#666`.
             let grey = ["#000", "#333", "#444", "#555", "#666", "#777", "#888", "#999"].contains(&text);
@@ -462,6 +504,7 @@ fn is_informative(kind: Name, text: &str) -> bool {
             text.len() <= 300
                 // A template, cut at its variable: `https://x.io/$` of `https://x.io/${id}`.
                 && !text.contains('$')
+                && !text.contains("...")
                 && !text.ends_with(['@', '=', '&'])
                 && (host.contains(['.', ':']) || host == "localhost")
                 && !text.contains("example.com")
@@ -491,11 +534,14 @@ fn is_position(path: &str) -> bool {
 }
 
 /// Drops identifiers that another fact makes redundant: hashes of commits that are listed with their subject,
-/// symbols of deleted files, and symbols that a listed file is named after. Symbols of a renamed file get its new path.
+/// ports in a URL, symbols of deleted files, and symbols that a listed file is named after. Symbols of a renamed file get its new path.
 pub(in crate::facts) fn drop_redundant_names(facts: &mut Vec<Fact>) {
     let mut gone: HashMap<String, Option<String>> = HashMap::new();
     let mut there: HashSet<String> = HashSet::new();
     let mut repository = String::new();
+    let is = |it: &Fact, kind: Name| it.detail == Detail::Name(kind);
+    let urls: Vec<String> =
+        facts.iter().filter(|it| is(it, Name::Url)).map(|it| it.text.to_string()).collect();
     for fact in facts.iter() {
         match &fact.detail {
             Detail::File { op: FileOp::Deleted, .. } => {
@@ -519,6 +565,10 @@ pub(in crate::facts) fn drop_redundant_names(facts: &mut Vec<Fact>) {
     };
     facts.retain_mut(|it| match &mut it.detail {
         Detail::Name(Name::Hash) => !repository.contains(clip(&it.text, 7).0),
+        Detail::Name(Name::Port) => !urls.iter().any(|url| {
+            let rest = url.split_once(it.text.as_str()).map(|it| it.1);
+            rest.is_some_and(|it| !it.starts_with(|it: char| it.is_ascii_digit()))
+        }),
         Detail::Symbol { file: Some(file), .. } => match gone(file) {
             Some(Some(to)) => {
                 *file = to.clone();

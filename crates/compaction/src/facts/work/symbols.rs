@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::file_mentions::THIRD_PARTY;
 use super::paths;
 use super::runs::output_directory;
 use crate::facts::text::{clip, offset};
@@ -177,7 +178,8 @@ impl Symbols {
                 Some((line, code)) if numbered(line) => (paths::printed(first, dir.as_deref(), base), code),
                 Some(_) | None => continue,
             };
-            let name = definition(code).filter(|it| is_symbol(it) && file.as_deref().is_none_or(is_code));
+            let is_own = |it: &str| is_code(it) && !it.split('/').any(|it| THIRD_PARTY.contains(&it));
+            let name = definition(code).filter(|it| is_symbol(it) && file.as_deref().is_none_or(is_own));
             out.extend(name.map(|it| Shown { name: it.to_owned(), message: number, file, found: true }));
         }
         if out.len() <= ANSWER {

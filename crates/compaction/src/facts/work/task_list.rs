@@ -25,6 +25,9 @@ const NOT_TICKED: &str = " tasks that were seen are not ticked, first ";
 /// Between the list and the tasks that follow the first open one.
 const THEN: &str = ", then: ";
 
+/// Between the list and the open tasks whose files changed since the list was first seen.
+const BEGUN: &str = ", tasks whose files were changed since: ";
+
 /// Maximum number of tasks that are told after the first open one, and characters of each.
 const MAX_TOLD: usize = 6;
 const MAX_TASK: usize = 120;
@@ -33,7 +36,8 @@ const MAX_TASK: usize = 120;
 const MAX_TASKS: usize = 60;
 
 struct Task {
-    /// The last message that showed it.
+    /// The first and the last message that showed it.
+    since: usize,
     at: usize,
     ticked: bool,
     text: String,
@@ -56,7 +60,8 @@ impl TaskList {
             if sign == "-" {
                 self.tasks.remove(number);
             } else {
-                let task = Task { at, ticked: mark != " ", text: told.trim().to_owned() };
+                let since = self.tasks.get(number).map_or(at, |it| it.since);
+                let task = Task { since, at, ticked: mark != " ", text: told.trim().to_owned() };
                 self.tasks.insert(number.to_owned(), task);
             }
         }
@@ -131,13 +136,21 @@ impl Work<'_> {
         }
     }
 
+    /// The first file that a task names and that was changed since the list was first seen.
+    fn changed_file(&self, task: &Task) -> Option<String> {
+        let mut named = file_mentions::in_prose(&task.text).into_iter().map(|it| path(it, None, self.base));
+        let changed =
+            |it: &String| self.files.get(it).is_some_and(|it| it.op.changes() && it.message > task.since);
+        named.find(changed)
+    }
+
     /// Notes the files of the tasks, and says how many are open and which come first.
     pub(super) fn tell_task_lists(&mut self, facts: &mut Vec<Fact>) {
         for (name, list) in std::mem::take(&mut self.task_lists) {
             for task in list.tasks.values().filter(|it| it.ticked).take(MAX_TASKS) {
                 self.note_listed_files(task.at, file_mentions::in_prose(&task.text));
             }
-            let told = |it: &Fact| it.text.contains(NOT_TICKED) || it.text.contains(THEN);
+            let told = |it: &Fact| [NOT_TICKED, THEN, BEGUN].iter().any(|of| it.text.contains(of));
             facts.retain(|it| !(it.topic.is_open_step() && it.text.starts_with(&name) && told(it)));
             let gone =
                 self.files.get(&name).is_some_and(|it| matches!(it.op, FileOp::Deleted | FileOp::Renamed));
@@ -157,6 +170,11 @@ impl Work<'_> {
             tell(format!("{name}: {open} of {all}{NOT_TICKED}{first}"));
             if !then.is_empty() {
                 tell(format!("{name}{THEN}{}", then.join("; ")));
+            }
+            let begun = list.open().filter_map(|it| Some(format!("{} {}", it.0, self.changed_file(it.1)?)));
+            let begun: Vec<String> = begun.take(MAX_TOLD).collect();
+            if !begun.is_empty() {
+                tell(format!("{name}{BEGUN}{}", begun.join("; ")));
             }
             for (_, task) in list.open().take(MAX_TASKS) {
                 self.note_named_files(task.at, file_mentions::in_prose(&task.text));

@@ -158,6 +158,8 @@ pub(in crate::facts) struct ParsedCommand {
     only_writes_documents: bool,
     /// Whether it changes nothing, if it is PowerShell.
     powershell: Option<bool>,
+    /// Whether it is PowerShell that only writes a here-string to a file.
+    only_writes_text: bool,
 }
 
 impl ParsedCommand {
@@ -172,6 +174,7 @@ impl ParsedCommand {
             has_here_document: documents > 0,
             only_writes_documents: said + written >= documents,
             powershell: powershell::is_read_only(command),
+            only_writes_text: powershell::only_writes_text(command),
         }
     }
 
@@ -277,16 +280,17 @@ impl ParsedCommand {
         left.peek().is_some() && left.all(|it| done.contains(&it))
     }
 
-    /// Whether it only writes here-documents to files.
+    /// Whether it only writes here-documents, or a here-string, to files.
     pub(in crate::facts) fn only_writes_files(&self) -> bool {
         let prepares = |it: &Vec<&str>| match it[0] {
             "cat" => it.len() == 1,
             "tee" | "cd" | "mkdir" | "mktemp" | "echo" | "printf" | "chmod" | "ls" | "wc" => true,
             other => other.ends_with("=$"),
         };
-        self.has_here_document
-            && self.programs().all(|it| prepares(&it))
-            && self.programs().any(|it| matches!(it[0], "cat" | "tee"))
+        self.only_writes_text
+            || self.has_here_document
+                && self.programs().all(|it| prepares(&it))
+                && self.programs().any(|it| matches!(it[0], "cat" | "tee"))
     }
 
     /// Whether it prints files, logs or pages: errors in its output may be their content.
@@ -633,6 +637,10 @@ mod tests {
             ("cat > a.py <<E\nx\nE\npython a.py", false),
             ("python3 - <<E\nx\nE", false),
             ("cat a.md", false),
+            ("@'\n# It's\n'@ | Set-Content -Path \"a b.md\"", true),
+            ("$t = @\"\nx\n\"@\nOut-File a.md -InputObject $t", true),
+            ("@'\nx\n'@ | Set-Content a.ps1; ./a.ps1", false),
+            ("@'\nx\n'@ | python -", false),
         ] {
             assert_eq!(ParsedCommand::of(command).only_writes_files(), expected, "{command}");
         }

@@ -1,6 +1,7 @@
 //! Lines of PowerShell, whose expressions and blocks are not the words of a shell.
 
 use super::read_only::{calls_method, cmdlet_is_read_only, program_is_read_only};
+use crate::facts::text::ascii_first::AsciiFirstRegex;
 
 /// Words before a condition or block.
 const KEYWORDS: [&str; 14] = [
@@ -14,6 +15,17 @@ const ALIASES: [&str; 12] =
 const MOVES: [&str; 3] = ["Pop-Location", "Push-Location", "Set-Location"];
 /// Types whose static methods and properties change nothing that lasts.
 const HARMLESS_TYPES: [&str; 7] = ["console", "convert", "datetime", "encoding", "math", "regex", "string"];
+
+/// A here-string that is written to a file, by a pipe or through a variable.
+static WRITES_TEXT: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?is)^\s*(?:\$\w+\s*=\s*)?@(?:'.*\n'|\x22.*\n\x22)@\s*[|;\n]\s*",
+    r"(?:Set-Content|Add-Content|Out-File)\b[^|;\n]*$",
+));
+
+/// Whether a line of PowerShell only writes a here-string to a file.
+pub(super) fn only_writes_text(line: &str) -> bool {
+    WRITES_TEXT.is_match(line.trim_end())
+}
 
 /// Whether a line of PowerShell changes nothing: wherever a command can begin, there is a cmdlet or program that only
 /// reads, a keyword or a value. `None` for a line without cmdlets.
