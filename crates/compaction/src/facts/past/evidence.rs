@@ -23,6 +23,8 @@ enum Activity {
     Check,
     Build,
     Install,
+    /// Goes to another branch.
+    Switch,
 }
 
 /// Words of a step that ask for an activity: lower case, whole words where they are ASCII.
@@ -149,6 +151,10 @@ impl<'a> Evidence<'a> {
         self.acts.get(&Activity::Commit).copied()
     }
 
+    pub(super) fn last_switch(&self) -> Option<usize> {
+        self.acts.get(&Activity::Switch).copied()
+    }
+
     /// The last message in which a test, check or build succeeded.
     pub(super) fn last_check(&self) -> Option<usize> {
         let checks = [Activity::Test, Activity::Check, Activity::Build];
@@ -230,6 +236,11 @@ impl<'a> Evidence<'a> {
         self.all_files(step, message, |_, op| op != FileOp::Mentioned)
     }
 
+    /// Whether the files that a sentence names were there after `message`.
+    pub(super) fn all_there(&self, sentence: &str, message: usize) -> bool {
+        self.all_files(sentence, message, |_, op| !matches!(op, FileOp::Mentioned | FileOp::Deleted))
+    }
+
     /// Whether the files that a step names were changed after it, and a commit followed.
     fn committed(&self, step: &str, message: usize) -> bool {
         let last = self.last_commit().unwrap_or(0);
@@ -309,6 +320,7 @@ fn activities_of(command: &str) -> Vec<Activity> {
         match words[..] {
             ["git", "commit", ..] => out.push(Activity::Commit),
             ["git", "push", ..] => out.push(Activity::Push),
+            ["git", "switch", ..] | ["git", "checkout", "-b" | "-B", ..] => out.push(Activity::Switch),
             ["git", "merge" | "rebase", ..] => out.push(Activity::Merge),
             // A pull request that is merged was opened before.
             ["gh", "pr", "merge", ..] | ["glab", "mr", "merge", ..] => {

@@ -11,7 +11,7 @@ use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::regions::{Region, regions};
 use crate::facts::text::rule::{QUESTION_START, begins_with_no, polarity};
 use crate::facts::text::{
-    clip, clip_end, flat, is_heading, is_question, sentences, without_bold, without_markers,
+    clip, clip_end, flat, has_marker, is_heading, is_question, sentences, without_bold, without_markers,
 };
 use crate::facts::voice::{Prompt, Quote};
 use crate::facts::{Detail, Fact, Polarity, Topic};
@@ -264,6 +264,9 @@ fn in_context<'a>(text: &str, question: &'a str) -> Cow<'a, str> {
     const LEAD_CHARS: usize = 160;
     /// Minimum words of the sentence before it.
     const WORDS: usize = 4;
+    if let Some(offers) = offered_list(text, question) {
+        return offers.into();
+    }
     let Some(at) = text.rfind(question).filter(|_| question.chars().count() < LONG) else {
         return question.into();
     };
@@ -281,6 +284,25 @@ fn in_context<'a>(text: &str, question: &'a str) -> Cow<'a, str> {
         Some(lead) => format!("{lead} … {question}").into(),
         None => question.into(),
     }
+}
+
+/// All that the model offers, if the question is the last item of a list of offers: "Would you like me to:".
+fn offered_list(text: &str, question: &str) -> Option<String> {
+    let (above, mark) = text[..text.rfind(question)?].rsplit_once('\n')?;
+    let is_mark = |it: char| "-*•.)".contains(it) || it.is_ascii_digit();
+    let is_item = !mark.trim().is_empty() && mark.trim().chars().all(is_mark);
+    let mut items = vec![question];
+    for line in above.lines().rev().map(str::trim).filter(|it| is_item && !it.is_empty()) {
+        if has_marker(line) {
+            items.push(without_markers(line).trim_end_matches(['?', '？']));
+        } else if line.ends_with(':') && OFFER.is_match(line) && items.len() > 1 {
+            items.reverse();
+            return Some(format!("{line} {}", items.join("; ")));
+        } else {
+            break;
+        }
+    }
+    None
 }
 
 /// The numbered questions of a message on one line, if there are several.

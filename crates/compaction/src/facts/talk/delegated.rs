@@ -17,6 +17,11 @@ const MIN_BYTES: usize = 200;
 const MAX_REPORTS: usize = 4;
 const MAX_CHARS: usize = 400;
 
+/// The model says that it has acted on what was reported.
+static TAKEN_UP: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)\b(?:all|every|both|critical|review|reviewer['’]?s|critic['’]?s)\b[^.!?\n]{0,60}\b(?:incorporated|addressed|taken up|worked in)\b|\b(?:incorporated|addressed) (?:all|both|every|each)\b",
+);
+
 /// The last reports of the current turn, and of earlier ones without a reply, that the model has not repeated in its own
 /// words.
 pub(super) fn read(history: &History) -> Vec<Fact> {
@@ -39,10 +44,10 @@ pub(super) fn read(history: &History) -> Vec<Fact> {
     let tell = |(number, text): (usize, String)| {
         let told = shortened(&lines(without_closing_questions(&text)), MAX_CHARS);
         let own = messages[number..].iter().filter(|it| speaks(it)).map(text_of_model);
-        let own = content_words(&own.collect::<Vec<_>>().join("\n"));
+        let own = own.collect::<Vec<_>>().join("\n");
         let words = content_words(&told);
-        let repeated = words.intersection(&own).count() * 2 > words.len();
-        (!repeated)
+        let repeated = words.intersection(&content_words(&own)).count() * 2 > words.len();
+        (!repeated && !TAKEN_UP.is_match(&own))
             .then(|| Fact::from_model(ModelTopic::Findings, number, format!("a sub-agent reports: {told}")))
     };
     let mut facts: Vec<Fact> = reports.into_iter().rev().filter_map(tell).take(MAX_REPORTS).collect();

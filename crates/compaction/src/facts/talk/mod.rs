@@ -28,7 +28,7 @@ use options::{mentioned_option, without_choice};
 use orders::{MAX_RULE_CHARS, read_rules};
 use report::{
     announces, current_state, delivers, is_report, join_sentences, shortened, speaks, statements,
-    text_of_model, without_closing_announcements, without_closing_questions,
+    text_of_model, without_closing_announcements, without_closing_questions, without_offers,
 };
 
 const MIN_FINDING_CHARS: usize = 40;
@@ -288,7 +288,7 @@ fn read_conclusion(number: usize, plain: &str, refused: bool, start: usize, fact
     let advice = |it: &str| refused && CUES.recommends.is_in(&Lowercased::of(it));
     // What it was about to do was done, or not, in the messages since.
     let over = |it: &str| advice(it) || announces(it);
-    let text = without_sentences(&shortened(&lines(plain), 600), over).trim().to_owned();
+    let text = without_sentences(&shortened(&without_offers(&lines(plain)), 600), over).trim().to_owned();
     // A text that ends with a colon announces a step that was taken since.
     if text.chars().count() >= MIN_FINDING_CHARS && !text.ends_with(':') && is_informative(plain) {
         withdraw_findings(number, start, facts);

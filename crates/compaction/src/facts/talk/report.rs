@@ -315,9 +315,10 @@ fn remaining(all: &[&str]) -> Vec<bool> {
 
 /// The heading of a list of what the model offers to do next.
 static OFFERS: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
-    r"(?i)^\W*(?:(?:possible|suggested|recommended|optional) (?:next|follow)|next (?:options?|ideas?|targets?)\b",
+    r"(?i)^\W*(?:(?:possible|suggested|recommended|optional) (?:next|follow)|next (?:options?|ideas?|targets?|improvements?|enhancements?)\b|(?:further|future|potential)\b[^.:]{0,40}\(optional\)\W*$",
     r"|next steps?\b.{0,40}\b(?:optional|suggest(?:ions?|ed)|recommend(?:ations?|ed)|ideas?)\b",
     r"|if you(?:['’]d)? (?:want|like|prefer)\b|(?:do you )?want me to\b|would you like\b)",
+    r"|^\W*(?:如需|如有需要|如果(?:你|您)?(?:需要|愿意|想|希望)|需要的话|必要であれば|ご希望|si (?:lo )?(?:quieres|deseas|prefieres)\b|se (?:quiser|preferir)\b)",
 ));
 
 /// Which lines are a heading of offers, or the items below it.
@@ -331,6 +332,11 @@ fn offered(all: &[&str]) -> Vec<bool> {
         within
     };
     all.iter().map(is_offered).collect()
+}
+
+/// The lines of a report without what it offers to do next: the user's next message takes an offer or does not.
+pub(super) fn without_offers<'a>(all: &[&'a str]) -> Vec<&'a str> {
+    all.iter().zip(offered(all)).filter(|it| !it.1).map(|it| *it.0).collect()
 }
 
 /// Whether a sentence begins with a word that qualifies the one before it or concludes from it: "But", "So".
