@@ -114,6 +114,9 @@ static STARTS_WITH_CHANGE: AsciiFirstRegex = AsciiFirstRegex::new(
 static STARTS_WITH_CREATE: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)^\W*(?:create|write|add|generate)\b");
 /// Of these, the opening that asks for a file, not for something in it.
 static STARTS_WITH_NEW_FILE: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)^\W*create\b");
+/// Of a list of files to write: "`tests/valve.rs` — opens and closes".
+static STARTS_WITH_NAME: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"^\W*`(?:[\w.@-]+/)*[\w@-][\w.@-]*\.[a-z][a-z0-9]{0,4}`(?:\s*[—–:-]|\s*$)");
 static STARTS_WITH_DELETE: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)^\W*(?:delete|remove|drop)\b");
 /// A file name in a step.
 pub(super) static FILE: AsciiFirstRegex =
@@ -188,14 +191,16 @@ impl<'a> Evidence<'a> {
             return self.committed(step, message);
         }
         let creates = STARTS_WITH_CREATE.is_match(step);
-        if !creates && !STARTS_WITH_DELETE.is_match(step) {
+        let named = STARTS_WITH_NAME.is_match(step);
+        if !creates && !named && !STARTS_WITH_DELETE.is_match(step) {
             return false;
         }
         self.all_files(step, message, |_, op| match op {
-            FileOp::Created | FileOp::CreatedThenEdited | FileOp::Written => creates,
+            FileOp::Created | FileOp::CreatedThenEdited => creates || named,
+            FileOp::Written => creates,
             // A file that was edited or committed is there.
             FileOp::Edited | FileOp::Committed => STARTS_WITH_NEW_FILE.is_match(step),
-            FileOp::Deleted => !creates,
+            FileOp::Deleted => !creates && !named,
             _ => false,
         })
     }

@@ -18,7 +18,7 @@ use crate::facts::talk::{MAX_REPLY_BYTES, asks};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::rule::polarity;
-use crate::facts::text::{is_camel_case, sentences};
+use crate::facts::text::{ends_with_colon, is_camel_case, sentences};
 use crate::facts::voice::ModelTopic;
 use crate::facts::work::command::ParsedCommand;
 use crate::facts::{Detail, Fact, Polarity, Topic, Voice};
@@ -264,6 +264,9 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
     // "All requested work appears complete" is not an open step.
     let nothing_left =
         |it: &Fact| it.voice() == Voice::Summary && CUES.finished.is_in(&Lowercased::of(&it.text));
+    // What introduces or quotes is no step: "The next steps, in this order:".
+    let introduces =
+        |it: &Fact| it.voice() == Voice::Summary && (ends_with_colon(&it.text) || it.text.starts_with('>'));
     let last_prompt = history.last_prompt();
     let done_steps: Vec<bool> = facts
         .iter()
@@ -278,7 +281,7 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
                 it.voice() == Voice::Summary && (worked_on() || looked() || answered())
             };
             let done = || evidence.shows_done(&it.text, it.message) || overtaken();
-            step(it) && (nothing_left(it) || done())
+            step(it) && (nothing_left(it) || introduces(it) || done())
         })
         .collect();
     let mut done_steps = done_steps.into_iter();

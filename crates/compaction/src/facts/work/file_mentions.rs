@@ -126,7 +126,8 @@ fn leading_path(line: &str) -> Option<&str> {
             && ending.bytes().any(|it| it.is_ascii_alphabetic())
             && (path.contains('/') || placed && FILES.contains(&ending))
     });
-    let foreign = path.split('/').any(|it| THIRD_PARTY.contains(&it));
+    let plugin = path.contains(".claude/plugins/");
+    let foreign = plugin || path.split('/').any(|it| THIRD_PARTY.contains(&it));
     (ending && !foreign && path.len() >= 5 && is_plain(path) && !path.contains("//") && !is_other_name(path))
         .then_some(path)
 }

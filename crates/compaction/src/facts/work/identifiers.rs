@@ -417,8 +417,9 @@ fn is_file(name: &str) -> bool {
     })
 }
 
-/// Whether a text ends with an IPv4 address.
+/// Whether a text ends with an IPv4 address, perhaps in quotation marks.
 fn is_address(text: &str) -> bool {
+    let text = text.trim_end_matches(['"', '\'']);
     let numbers = text.rsplit(|c: char| !(c.is_ascii_digit() || c == '.')).next().unwrap_or_default();
     numbers.matches('.').count() > 2
 }
@@ -497,7 +498,10 @@ fn is_informative(kind: Name, text: &str) -> bool {
             ];
             // A shade of grey: `#666`.
             let grey = ["#000", "#333", "#444", "#555", "#666", "#777", "#888", "#999"].contains(&text);
-            !NO_TRACKERS.contains(&name) && !grey
+            // Numbering: `bug 1`.
+            let numbered =
+                !text.contains(['#', '-']) && text.rsplit(' ').next().is_some_and(|it| it.len() == 1);
+            !NO_TRACKERS.contains(&name) && !grey && !numbered
         }
         Name::Url => {
             let host = text.split('/').nth(2).unwrap_or_default();

@@ -371,7 +371,10 @@ fn definition(line: &str) -> Option<&str> {
 fn leading_identifier(text: &str) -> Option<&str> {
     let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(text.len());
     let name = &text[..end];
-    ((4..=61).contains(&name.len()) && !name.starts_with(|c: char| c.is_ascii_digit())).then_some(name)
+    // `__init__` is in every file.
+    let own =
+        !name.starts_with(|c: char| c.is_ascii_digit()) && !(name.starts_with("__") && name.ends_with("__"));
+    ((4..=61).contains(&name.len()) && own).then_some(name)
 }
 
 /// The first of the named fields that is a text.

@@ -172,9 +172,14 @@ impl Work<'_> {
                 tell(format!("{name}{THEN}{}", then.join("; ")));
             }
             let begun = list.open().filter_map(|it| Some(format!("{} {}", it.0, self.changed_file(it.1)?)));
-            let begun: Vec<String> = begun.take(MAX_TOLD).collect();
+            let begun: Vec<String> = begun.collect();
             if !begun.is_empty() {
-                tell(format!("{name}{BEGUN}{}", begun.join("; ")));
+                let told = begun[..begun.len().min(MAX_TOLD)].join("; ");
+                let more = begun.len().saturating_sub(MAX_TOLD);
+                tell(format!(
+                    "{name}{BEGUN}{told}{}",
+                    if more > 0 { format!(" and {more} more") } else { String::new() }
+                ));
             }
             for (_, task) in list.open().take(MAX_TASKS) {
                 self.note_named_files(task.at, file_mentions::in_prose(&task.text));
