@@ -129,7 +129,8 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, answers: bool
             let prohibits = || polarity == Polarity::Forbid && PROHIBITS.is_match(sentence);
             let alone = whole || in_list || briefs && prohibits();
             let typed = region == Region::Typed;
-            let topic = if !typed || !in_list && is_listed_task(part, sentence) {
+            let describes = DESCRIBES_FEATURE.is_match(part) && !prohibits();
+            let topic = if !typed || describes || !in_list && is_listed_task(part, sentence) {
                 Topic::Directives
             } else {
                 rule_topic(sentence, polarity)
@@ -155,6 +156,9 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, answers: bool
         facts.append(&mut of_document);
     }
 }
+
+/// A prompt whose sentences say what a feature does, not how to work: Spec Kit's command for a specification.
+static DESCRIBES_FEATURE: AsciiFirstRegex = AsciiFirstRegex::new(r"^\s*/(?:speckit\.)?specify\b");
 
 /// A file and line, as reviews cite them: `src/main.rs:12`.
 static PLACE: AsciiFirstRegex = AsciiFirstRegex::new(

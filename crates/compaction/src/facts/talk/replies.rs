@@ -1,7 +1,7 @@
 //! Which requests of the user were answered, and by which message.
 
 use super::report::{delivers, is_report, says_remaining, speaks, statements, text_of_model};
-use super::{answers_question, asks_back, chooses_option, is_praise, is_trivial, leaves_question};
+use super::{answers_question, asks, asks_back, chooses_option, is_praise, is_trivial, leaves_question};
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::is_question;
 use crate::facts::voice::{Prompt, argless_command, is_asked};
@@ -130,8 +130,10 @@ pub fn answers(history: &History) -> Vec<AnsweredRequest> {
                 let reply = text_of_model(&messages[answer]);
                 let leaves_open = leaves_open(&reply);
                 let open = asks_back(&reply) && !(is_report(&messages[answer]) && worked(messages, answer));
-                let is_answered =
-                    |it: &mut AnsweredRequest| !open || is_question(&messages[it.request].plain());
+                let is_answered = |it: &mut AnsweredRequest| {
+                    let request = messages[it.request].plain();
+                    !open || asks(&request) && !request.starts_with('/')
+                };
                 out.extend(asked.extract_if(.., is_answered).map(|it| AnsweredRequest {
                     reply: answer,
                     leaves_open,
