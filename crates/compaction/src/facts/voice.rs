@@ -87,13 +87,15 @@ impl Deref for Quote {
 }
 
 /// Prefixes of texts that clients and hooks insert in a user message.
-const INJECTED_STARTS: [&str; 7] = [
+const INJECTED_STARTS: [&str; 8] = [
     "EXECUTION RESULT of [",
     "[Request interrupted",
     "Operation stopped by hook",
     "Caveat:",
     "This session is being continued",
     "System: ",
+    // Gas Town, which types it into an idle agent.
+    "📬 You have new mail from ",
     // Gemini CLI
     "User has manually exited Plan Mode.",
 ];

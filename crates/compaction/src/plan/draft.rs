@@ -250,9 +250,9 @@ pub fn json_len(message: &Message) -> u64 {
     (r#"{"role":"","parts":[]}"#.len() + role + commas) as u64 + message.parts.iter().map(part).sum::<u64>()
 }
 
-/// Whether a message is from the system, or context that a client inserted.
+/// Whether a message is from the system, or context that a client inserted by itself.
 pub(super) fn is_head(message: &Message) -> bool {
-    message.role == Role::System || message.kind == Kind::Context
+    message.role == Role::System || message.kind == Kind::Context && !message.is_slash_command()
 }
 
 /// Tokens of the items in a range of positions.

@@ -89,6 +89,14 @@ static CHINESE_QUESTION: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?:什么|怎么样?|如何|多少|吗|呢|哪.{0,3})\W*$|^\W*(?:什么|为什么|怎么|如何|哪)|你(?:认为|觉得)[^。]{0,80}还是|(?:既然|怎么|你).{0,30}(?:为什么|為什麼|为何|為何)",
 );
 
+pub(super) fn is_offer(question: &str) -> bool {
+    OFFER.is_match(question)
+}
+
+/// What a prompt can only choose among options that the model has named.
+static POINTS: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?i)\bthe (?:first|second|third|last|former|latter)\b");
+
 /// The question that a text ends with.
 fn last_question(text: &str) -> Option<&str> {
     let tail = clip_end(text, 4_000);
@@ -231,7 +239,8 @@ pub(super) fn read_decisions(
             || CANNOT.is_match(sentence);
         let lower = Lowercased::of(sentence);
         if !other
-            && (CUES.choose.is_in(&lower) || begun && short && CUES.reverse.is_in(&lower))
+            && (CUES.choose.is_in(&lower) && (begun || !POINTS.is_match(sentence))
+                || begun && short && CUES.reverse.is_in(&lower))
             && let Some(quote) = prompt.quote(sentence)
         {
             push(quote, None, None, false, facts);

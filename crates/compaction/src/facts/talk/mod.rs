@@ -17,18 +17,19 @@ use crate::facts::text::{clip, ends_with_colon, flat, is_question, lines, senten
 use crate::facts::voice::{ModelTopic, Prompt, ToolTopic};
 use crate::facts::{Detail, Fact, Polarity, Topic};
 use decisions::{
-    CHOSEN_OPTION, CHOSEN_OPTIONS, MAX_ANSWER_CHARS, OPEN_INVITATION, closing_question, read_decisions,
-    replies_to,
+    CHOSEN_OPTION, CHOSEN_OPTIONS, MAX_ANSWER_CHARS, OPEN_INVITATION, closing_question, is_offer,
+    read_decisions, replies_to,
 };
 pub(in crate::facts) use decisions::{
     MAX_REPLY_BYTES, answers_question, asks, asks_back, chooses_option, leaves_question,
 };
+use history::tools::{self, Meaning};
 use history::{History, Kind, Message, Part, Role};
 use options::{mentioned_option, without_choice};
 use orders::{MAX_RULE_CHARS, read_rules};
 use report::{
-    announces, current_state, delivers, is_report, join_sentences, shortened, speaks, statements,
-    text_of_model, without_closing_announcements, without_closing_questions, without_offers,
+    after_retraction, announces, current_state, delivers, is_report, join_sentences, shortened, speaks,
+    statements, text_of_model, without_closing_announcements, without_closing_questions, without_offers,
 };
 
 const MIN_FINDING_CHARS: usize = 40;
@@ -122,17 +123,39 @@ pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
                 }
                 (last_model_message, unanswered) = (Some(number), Some(number));
                 first_fact_of_message = Some(facts.len());
-                read_statements(number, &text_of_model(message), &mut facts);
+                let text = text_of_model(message);
+                let works = message.calls().next().is_some() && !delivers(message);
+                read_statements(number, if works { after_retraction(&text) } else { &text }, &mut facts);
             }
             (Role::User | Role::Assistant | Role::System | Role::Tool, _) => {}
         }
     }
+    drop_acknowledgements(messages, &mut facts);
     facts.extend(delegated::read(history));
     if let (Some(request), Some(said)) = (last_request, last_model_message) {
         read_turn(messages, request, said, &mut facts);
+        drop_old_diagnoses(messages, request, &mut facts);
     }
     read_end(history, last_request, last_model_message, &mut facts);
     facts
+}
+
+/// A prompt that accepts an offer, or only acknowledges the message that ends with it.
+static ACKNOWLEDGES: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?i)^\W*(?:ok(?:ay)?|k|cool|great|nice|thanks|thank you|got it|understood)\W*$");
+
+/// Drops an "ok" to an offer after which the model did nothing until the next prompt: nothing was accepted.
+fn drop_acknowledgements(messages: &[Message], facts: &mut Vec<Fact>) {
+    facts.retain(|fact| {
+        let offered =
+            matches!(&fact.detail, Detail::Choice { asked: Some(asked), means: None, .. } if is_offer(asked));
+        if fact.topic != Topic::Decisions || !offered || !ACKNOWLEDGES.is_match(&fact.text) {
+            return true;
+        }
+        let turn = &messages[fact.message + 1..];
+        let next = turn.iter().position(Message::is_prompt);
+        next.is_none_or(|next| turn[..next].iter().any(|it| it.calls().next().is_some()))
+    });
 }
 
 /// Whether a prompt is so short that only the question before it makes it a request: `local`, `A and B`.
@@ -405,7 +428,13 @@ pub fn last_step(history: &History, region: &std::ops::Range<usize>) -> Option<F
 fn state_at(messages: &[Message], at: usize, at_end: bool) -> String {
     /// What is left without announcements is told alone if it is at least a fourth of a message.
     const POINT_SHARE: usize = 4;
+    /// A shorter rest says too little. Characters.
+    const REST: usize = 40;
     let mut text = text_of_model(&messages[at]);
+    if messages[at].calls().next().is_some() {
+        let rest = after_retraction(&text).to_owned();
+        text = if rest.chars().count() >= REST { rest } else { text };
+    }
     if delivers(&messages[at]) && text.len() <= MAX_ANSWER_CHARS {
         let mut turn = messages[..at].iter().rev().take_while(|it| !it.is_prompt());
         let before = turn.find(|it| speaks(it)).map(text_of_model).unwrap_or_default();
@@ -443,7 +472,8 @@ fn read_turn(messages: &[Message], request: usize, said: usize, facts: &mut Vec<
         if !report && facts.iter().any(found(at)) || next.is_some_and(Message::is_prompt) {
             continue;
         }
-        let plain = without_closing_announcements(without_closing_questions(&text));
+        let thought = if report { &text } else { after_retraction(&text) };
+        let plain = without_closing_announcements(without_closing_questions(thought));
         let text = flat(&without_sentences(&shortened(&lines(plain), CHARS), announces));
         if text.chars().count() >= MIN_FINDING_CHARS && !text.ends_with(':') && is_informative(&text) {
             facts.retain(|it| !found(at)(it));
@@ -451,6 +481,26 @@ fn read_turn(messages: &[Message], request: usize, said: usize, facts: &mut Vec<
             told += 1;
         }
     }
+}
+
+/// The model says what is wrong.
+static DIAGNOSES: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)\b(?:the|another|two|three) (?:\w+ )?(?:issues?|problems?|bugs?|cause|culprit|reason)\b(?: here)?(?::| (?:is|are|was|were|must)\b)",
+    r"|\bi bet\b|\bmust be (?:that|because)\b|\broot cause\b|(?:问题|問題)(?:是|在于|在於|出在)|原因是",
+));
+
+/// Drops what the model thought was wrong in the current turn if it then changed files and found something else: it was
+/// mended, or it was not the cause.
+fn drop_old_diagnoses(messages: &[Message], request: usize, facts: &mut Vec<Fact>) {
+    let diagnosis =
+        |it: &Fact| it.topic == Topic::Findings && it.message > request && DIAGNOSES.is_match(&it.text);
+    let Some(last) = facts.iter().filter(|it| diagnosis(it)).map(|it| it.message).max() else { return };
+    let changes = |it: &Message| {
+        let mut actions = it.calls().flat_map(tools::actions);
+        actions.any(|it| matches!(it.meaning, Meaning::Edit | Meaning::Create))
+    };
+    let changed = messages[..last].iter().rposition(changes);
+    facts.retain(|it| !diagnosis(it) || it.message == last || changed.is_none_or(|at| at < it.message));
 }
 
 /// The end of the history: the last request, the model's last message, and its unanswered question.
@@ -496,7 +546,14 @@ fn read_end(history: &History, last: Option<usize>, said: Option<usize>, facts: 
     if last.is_some_and(|it| it > said) {
         return;
     }
-    for sentence in statements(&plain).into_iter().filter(|it| says_unfinished(it)).take(6) {
+    let acted = messages[said + 1..].iter().flat_map(Message::calls).flat_map(tools::actions);
+    let changed = acted.filter(|it| matches!(it.meaning, Meaning::Edit | Meaning::Create));
+    let changed: Vec<String> = changed.filter_map(|it| it.path).collect();
+    // What is to be done in a file that was changed since may be done.
+    let done =
+        |it: &&str| changed.iter().any(|path| it.contains(path.rsplit(['/', '\\']).next().unwrap_or(path)));
+    let left = |it: &&str| says_unfinished(it) && !done(it);
+    for sentence in statements(&plain).into_iter().filter(left).take(6) {
         facts.push(fact(ModelTopic::Open, flat(clip(sentence, 300).0)));
     }
 }

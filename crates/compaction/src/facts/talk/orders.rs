@@ -114,6 +114,9 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, answers: bool
             Some(rest) => rest.to_owned().into(),
             None => own,
         };
+        if answers && NO_NEED.is_match(sentence) {
+            continue;
+        }
         let polarity = polarity(&own).or_else(|| (whole || in_list).then_some(Polarity::Require));
         let describes = || {
             let review = reviews.iter().any(|it| std::ptr::eq(*it, part)) && DESCRIBES.is_match(sentence);
@@ -156,6 +159,10 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, answers: bool
         facts.append(&mut of_document);
     }
 }
+
+/// A refusal of what was offered, which forbids nothing: "不需要了，保持现状即可".
+static NO_NEED: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"^\W*(?:不需要|不用|无需|無需|不必)(?:了|啦)?(?:[，,。.!！]|$)");
 
 /// A prompt whose sentences say what a feature does, not how to work: Spec Kit's command for a specification.
 static DESCRIBES_FEATURE: AsciiFirstRegex = AsciiFirstRegex::new(r"^\s*/(?:speckit\.)?specify\b");

@@ -119,17 +119,16 @@ pub fn answers(history: &History) -> Vec<AnsweredRequest> {
         // Praise ends a request, too.
         let request = is_request(message);
         if request || message.is_prompt() && is_praise(&message.plain()) {
-            // A turn cut off in its work answers nothing, nor do options from which the prompt chooses one.
-            let answers = |it: &usize| {
-                !chooses_option(message, &messages[*it])
-                    && (!works || *it == last && is_report(&messages[*it]))
-            };
+            // A turn cut off in its work answers nothing.
+            let answers = |it: &usize| !works || *it == last && is_report(&messages[*it]);
             let silent = std::mem::take(&mut interrupted) || said.is_none();
             if let Some(answer) = said.take().filter(answers) {
                 // A reply that asks back has done nothing yet, but may have answered a question.
                 let reply = text_of_model(&messages[answer]);
                 let leaves_open = leaves_open(&reply);
-                let open = asks_back(&reply) && !(is_report(&messages[answer]) && worked(messages, answer));
+                // Options from which the prompt chooses one answer no more than a question.
+                let open = chooses_option(message, &messages[answer])
+                    || asks_back(&reply) && !(is_report(&messages[answer]) && worked(messages, answer));
                 let is_answered = |it: &mut AnsweredRequest| {
                     let request = messages[it.request].plain();
                     !open || asks(&request) && !request.starts_with('/')

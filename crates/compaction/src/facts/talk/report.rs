@@ -59,6 +59,17 @@ pub(in crate::facts) fn says_remaining(text: &str) -> bool {
 static STEP_HEADING: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?i)^\W*(?:task|step|phase|part|stage) \d{1,2}\W[^.!?]*$");
 
+/// A sentence that takes back what was thought before it.
+static RETRACTS: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)^\W*(?:(?:but |no,? |hm+,? )?wait\b|actually\b|hm+\b|hold on\b|on second thought\b|unless\b|(?:so )?(?:that|it|this)['’]s not (?:it|right|the)\b)",
+);
+
+/// What holds of a message that thinks aloud: its text from the last sentence on that takes back what precedes it.
+pub(super) fn after_retraction(text: &str) -> &str {
+    let last = statements(text).into_iter().rfind(|it| RETRACTS.is_match(it));
+    last.map_or(text, |it| &text[offset(it, text)..])
+}
+
 /// What joins the next step to the one after it.
 static AND_THEN: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)\b(?:and|,) then\b|\b(?:after that|afterwards|once (?:that|this|it)(?:['’]s| is))\b|\bdanach\b|\b(?:y|e) (?:luego|después|depois)\b|\bet (?:ensuite|puis)\b|然后|然後|その後|それから|そのあと|그런 다음|그 후",

@@ -59,6 +59,15 @@ pub(in crate::facts) fn in_prose(text: &str) -> Vec<&str> {
         let it = it.trim_end_matches(['.', ':', '!', '?', ']', '}', '>', '*']);
         it.trim_start_matches(|c| "{<*".contains(c) || c == '[' && !it.contains("]/"))
     });
+    // Without a blank between a word and a path: `請閱讀/Users/me/a.md`.
+    let rooted =
+        |it: &str| ["/Users/", "/home/", "/mnt/", "/root/", "/tmp/"].iter().any(|of| it.starts_with(of));
+    let paths = paths.map(|it| match it.split_once('/') {
+        Some((word, _)) if !word.is_empty() && !word.is_ascii() && rooted(&it[word.len()..]) => {
+            &it[word.len()..]
+        }
+        Some(_) | None => it,
+    });
     // `@src/a.rs` is how a prompt names a file to some clients; `@/a.ts` and `@scope/a.ts` name modules.
     let paths = paths.map(|it| it.strip_prefix('@').filter(|rest| !rest.starts_with('/')).unwrap_or(it));
     distinct(paths.filter_map(leading_path).filter(|it| it.contains('/') && !lists_files(it)).collect())
@@ -143,7 +152,9 @@ fn is_plain(path: &str) -> bool {
 fn is_other_name(path: &str) -> bool {
     let ranges = path.split('/').any(|it| it.contains("..") && it != "..");
     let package = path.split('@').skip(1).any(|it| it.starts_with(|c: char| c.is_ascii_digit()));
-    ranges || package || path.starts_with(['-', '+', '@'])
+    // Endings: `.py/.ts/.go`.
+    let endings = path.matches('/').count() > 1 && path.split('/').all(|it| it.starts_with('.'));
+    ranges || package || endings || path.starts_with(['-', '+', '@'])
 }
 
 /// Directories that hold other worktrees of a repository.

@@ -198,7 +198,7 @@ impl Work<'_> {
             self.read_repository(&run);
         }
         if outcome.ok == Some(true) && outcome.result.is_none() {
-            outcome.result = printed_answer(command, output);
+            outcome.result = printed_answer(command, output).or_else(|| http_error(command, output));
         }
         // Its files are facts of their own.
         if outcome.ok != Some(false) && parsed.only_writes_files() {
@@ -554,6 +554,23 @@ fn printed_answer(command: &str, output: &Output) -> Option<String> {
     let says = |it: &&str| it.contains(char::is_alphanumeric) && !says_nothing(it);
     let told = lines.join(" / ").replace('→', "->").replace('`', "'");
     (short && lines.iter().any(says)).then(|| format!("printed: {told}"))
+}
+
+/// An HTTP status that says that a request failed, in a line or as all that is in it: `curl -w '%{http_code}'`.
+static HTTP_ERROR: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)\b(?:status(?:[_ ]?code)?|http(?:/[\d.]+)?)\W{1,4}[45]\d\d\b|^\W*[45]\d\d(?: (?:Unauthorized|Forbidden|Not Found|Bad Request|Internal Server Error).*)?$",
+);
+
+/// The line in which a request, or a script that may make one, prints that the server refused it.
+fn http_error(command: &str, output: &Output) -> Option<String> {
+    const LINE: usize = 100;
+    let requests = || ["curl", "wget", "http", "xh"].iter().any(|it| ParsedCommand::of(command).runs(it));
+    if output.cleared || !requests() && command::inline_script_words(command).is_none() {
+        return None;
+    }
+    let text = without_escapes(clip(printed(output), 4_000).0);
+    let line = text.lines().map(str::trim).find(|it| it.len() <= 2 * LINE && HTTP_ERROR.is_match(it))?;
+    Some(format!("printed: {}", clip(line, LINE).0.replace('→', "->").replace('`', "'")))
 }
 
 /// The error message of a read-only program that failed.
