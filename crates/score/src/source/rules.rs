@@ -270,10 +270,22 @@ fn bans_briefly(text: &str, all: &[Word<'_>]) -> bool {
     })
 }
 
+/// Whether a sentence begins by declining what was offered, which forbids nothing: "不需要了，保持现状即可".
+fn refuses_offer(sentence: &str) -> bool {
+    const NO_NEED: [&str; 5] = ["不需要", "不用", "无需", "無需", "不必"];
+    NO_NEED.iter().filter_map(|it| sentence.trim_start().strip_prefix(it)).any(|rest| {
+        let rest = rest.trim_start_matches(['了', '啦']);
+        rest.chars().next().is_none_or(|it| "，,。.！!".contains(it))
+    })
+}
+
 /// The polarity of a user's sentence, if it is a rule.
 fn rule(sentence: &Sentence) -> Option<Polarity> {
     let lower = sentence.text.replace('’', "'").to_lowercase();
-    if cues::NOT_A_RULE.iter().any(|it| has_phrase(&lower, it)) || is_question(sentence, &lower) {
+    if cues::NOT_A_RULE.iter().any(|it| has_phrase(&lower, it))
+        || is_question(sentence, &lower)
+        || refuses_offer(&lower)
+    {
         return None;
     }
     let bare = unquoted(&sentence.text);

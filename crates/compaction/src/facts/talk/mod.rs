@@ -486,7 +486,7 @@ fn read_turn(messages: &[Message], request: usize, said: usize, facts: &mut Vec<
 /// The model says what is wrong.
 static DIAGNOSES: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)\b(?:the|another|two|three) (?:\w+ )?(?:issues?|problems?|bugs?|cause|culprit|reason)\b(?: here)?(?::| (?:is|are|was|were|must)\b)",
-    r"|\bi bet\b|\bmust be (?:that|because)\b|\broot cause\b|(?:问题|問題)(?:是|在于|在於|出在)|原因是",
+    r"|\bi bet\b|(?:^|[.!?] )\W*now fix\b|\bmust be (?:that|because)\b|\broot cause\b|(?:问题|問題)(?:是|在于|在於|出在)|原因是",
 ));
 
 /// Drops what the model thought was wrong in the current turn if it then changed files and found something else: it was

@@ -88,6 +88,10 @@ pub(super) fn drop_idle(work: &Work, history: &History, files: &mut Vec<(String,
         state.op != FileOp::Mentioned
             || !foreign(path) && !told.contains(path) && !file_mentions::is_kept_by_tools(path)
     });
+    // In a listing, a package's empty `__init__.py` says no more than the others in it.
+    files.retain(|it| {
+        it.1.op != FileOp::Mentioned || !(work.listed.contains(&it.0) && it.0.ends_with("/__init__.py"))
+    });
     for (path, state) in files {
         let old = state.message + RECENT_MESSAGES < end;
         if state.op == FileOp::Mentioned && old && work.listed.contains(path) {
