@@ -18,9 +18,9 @@ mod places;
 mod said;
 
 /// A session from text: `@user`, `@model`, `@context`, `@summary`, `@call NAME ID`, `@free NAME ID`, `@out ID [failed|refused|denied]` or
-/// `@out ID cleared EXIT-CODE`, each with the lines below it.
+/// `@out ID cleared EXIT-CODE`, each with the lines below it. `@with NAME ID` adds a call to the message before it.
 pub(crate) fn session(text: &str) -> History {
-    let mut messages = Vec::new();
+    let mut messages: Vec<Message> = Vec::new();
     let mut open: Option<(&str, String)> = None;
     let mut close = |open: Option<(&str, String)>| {
         let Some((head, body)) = open else { return };
@@ -36,6 +36,10 @@ pub(crate) fn session(text: &str) -> History {
             };
             Message::new(Role::Assistant, Kind::Said, vec![Part::Call(call)])
         };
+        if words[0] == "with" {
+            messages.last_mut().unwrap().parts.extend(call(false).parts);
+            return;
+        }
         messages.push(match words[0] {
             "user" => Message::text(Role::User, Kind::Said, body),
             "model" => Message::text(Role::Assistant, Kind::Said, body),

@@ -122,6 +122,8 @@ const TABLE: &[(&str, Meaning)] = &[
     ("terminal", Meaning::Run),
     ("powershell", Meaning::Run),
     ("exec", Meaning::Run),
+    // Claude Code: runs on, and tells the model of each line.
+    ("monitor", Meaning::Run),
     ("bashoutput", Meaning::Attend),
     ("taskoutput", Meaning::Attend),
     ("killshell", Meaning::Attend),

@@ -35,11 +35,11 @@ pub(crate) use past::{
     ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, BELOW, COMMITS, EARLIER, FILE_CHANGED,
     FOLLOWED, GOES_ON, MORE_DONE, OF_EARLIER_REQUEST, REPLIED_BELOW, REPLY_TO, REPORTS, RESOLVED, UNCHECKED,
 };
-pub use talk::last_step;
 pub use talk::overruled::refuted_replies;
 pub use talk::replies::{
     AnsweredRequest, answers, final_answer, last_answered, last_reply, question_answered,
 };
+pub use talk::turn::last_step;
 
 pub use text::flat;
 pub use topic::{ClaimPlace, Topic};

@@ -14,7 +14,8 @@ pub(crate) fn still_runs(text: &str) -> Option<String> {
     if let Some((_, rest)) = head.split_once("Process running with session ID ") {
         return Some(rest.chars().take_while(char::is_ascii_alphanumeric).collect());
     }
-    let background = ["running in background with ID", "was moved to the background (ID"];
+    let background =
+        ["running in background with ID", "was moved to the background (ID", "Monitor started (task "];
     background.iter().any(|it| head.contains(it)).then(String::new)
 }
 

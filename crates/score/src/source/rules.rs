@@ -275,7 +275,8 @@ fn refuses_offer(sentence: &str) -> bool {
     const NO_NEED: [&str; 5] = ["不需要", "不用", "无需", "無需", "不必"];
     NO_NEED.iter().filter_map(|it| sentence.trim_start().strip_prefix(it)).any(|rest| {
         let rest = rest.trim_start_matches(['了', '啦']);
-        rest.chars().next().is_none_or(|it| "，,。.！!".contains(it))
+        let ends = rest.chars().next().is_none_or(|it| "，,。.！!".contains(it));
+        ends && !matches!(polarity(rest), Some(Polarity::Forbid | Polarity::Mixed))
     })
 }
 

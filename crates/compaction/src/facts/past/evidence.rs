@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 
 use crate::facts::text::ascii_first::AsciiFirstRegex;
-use crate::facts::text::clip;
+use crate::facts::text::{FILE_NAME, clip};
 use crate::facts::work::command::ParsedCommand;
 use crate::facts::work::paths::file_name;
 use crate::facts::{Detail, Fact, FileOp};
@@ -114,14 +114,10 @@ static STARTS_WITH_CHANGE: AsciiFirstRegex = AsciiFirstRegex::new(
 static STARTS_WITH_CREATE: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)^\W*(?:create|write|add|generate)\b");
 /// Of these, the opening that asks for a file, not for something in it.
 static STARTS_WITH_NEW_FILE: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)^\W*create\b");
-/// Of a list of files to write: "`tests/valve.rs` — opens and closes".
+/// Opening of a step that names the file to write: "`tests/valve.rs` — opens and closes".
 static STARTS_WITH_NAME: AsciiFirstRegex =
     AsciiFirstRegex::new(r"^\W*`(?:[\w.@-]+/)*[\w@-][\w.@-]*\.[a-z][a-z0-9]{0,4}`(?:\s*[—–:-]|\s*$)");
 static STARTS_WITH_DELETE: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)^\W*(?:delete|remove|drop)\b");
-/// A file name in a step.
-pub(super) static FILE: AsciiFirstRegex =
-    AsciiFirstRegex::new(r"(?:[\w.@-]+/)*[\w@-][\w.@-]*\.[a-z][a-z0-9]{0,4}\b");
-
 /// When each activity last succeeded, and the operations on files.
 pub(in crate::facts) struct Evidence<'a> {
     acts: HashMap<Activity, usize>,
@@ -196,8 +192,8 @@ impl<'a> Evidence<'a> {
             return false;
         }
         self.all_files(step, message, |_, op| match op {
-            FileOp::Created | FileOp::CreatedThenEdited => creates || named,
-            FileOp::Written => creates,
+            FileOp::Created => creates || named,
+            FileOp::CreatedThenEdited | FileOp::Written => creates,
             // A file that was edited or committed is there.
             FileOp::Edited | FileOp::Committed => STARTS_WITH_NEW_FILE.is_match(step),
             FileOp::Deleted => !creates && !named,
@@ -241,9 +237,10 @@ impl<'a> Evidence<'a> {
         self.all_files(step, message, |_, op| op != FileOp::Mentioned)
     }
 
-    /// Whether the files that a sentence names were there after `message`.
+    /// Whether the files that a sentence names were read or changed, and not removed, after `message`.
     pub(super) fn all_there(&self, sentence: &str, message: usize) -> bool {
-        self.all_files(sentence, message, |_, op| !matches!(op, FileOp::Mentioned | FileOp::Deleted))
+        let gone = [FileOp::Mentioned, FileOp::Listed, FileOp::Deleted, FileOp::Renamed];
+        self.all_files(sentence, message, |_, op| !gone.contains(&op))
     }
 
     /// Whether the files that a step names were changed after it, and a commit followed.
@@ -264,7 +261,7 @@ impl<'a> Evidence<'a> {
 
     /// Whether a step names files, and `is` holds for an operation on each after `message`.
     fn all_files(&self, step: &str, message: usize, is: impl Fn(usize, FileOp) -> bool) -> bool {
-        let mut named = FILE.find_iter(step).peekable();
+        let mut named = FILE_NAME.find_iter(step).peekable();
         named.peek().is_some()
             && named.all(|it| {
                 let path = it.as_str();
@@ -282,7 +279,7 @@ fn names_failures(step: &str) -> bool {
 
 /// Whether a step asks only for something to be run, and changes nothing itself.
 pub(super) fn only_runs(step: &str) -> bool {
-    STARTS_WITH_ACTIVITY.is_match(step) && !(STARTS_WITH_CREATE.is_match(step) && FILE.is_match(step))
+    STARTS_WITH_ACTIVITY.is_match(step) && !(STARTS_WITH_CREATE.is_match(step) && FILE_NAME.is_match(step))
 }
 
 /// The activities that a step asks for. If it begins with a push, "commit" is what is pushed.

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::evidence::{Evidence, FILE, only_runs};
+use super::evidence::{Evidence, only_runs};
 use crate::facts::talk::is_trivial;
 use crate::facts::talk::report::says_remaining;
+use crate::facts::text::FILE_NAME;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::sentences;
@@ -70,7 +71,7 @@ pub(super) struct Progress<'h> {
 }
 
 fn file_names(text: &str) -> Vec<&str> {
-    FILE.find_iter(text).map(|it| file_name(it.as_str())).collect()
+    FILE_NAME.find_iter(text).map(|it| file_name(it.as_str())).collect()
 }
 
 impl<'h> Progress<'h> {
@@ -196,7 +197,7 @@ pub(super) fn close_steps(history: &History, facts: &mut [Fact]) {
     let evidence = Evidence::of(facts);
     let mut steps: HashMap<&str, Vec<&str>> = HashMap::new();
     for step in facts.iter().filter(|it| open(it) && !only_runs(&it.text)) {
-        for path in FILE.find_iter(&step.text).map(|it| it.as_str()) {
+        for path in FILE_NAME.find_iter(&step.text).map(|it| it.as_str()) {
             steps.entry(file_name(path)).or_default().push(path);
         }
     }

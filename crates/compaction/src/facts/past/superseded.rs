@@ -266,7 +266,7 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
         |it: &Fact| it.voice() == Voice::Summary && CUES.finished.is_in(&Lowercased::of(&it.text));
     // What introduces or quotes is no step: "The next steps, in this order:".
     let introduces =
-        |it: &Fact| it.voice() == Voice::Summary && (ends_with_colon(&it.text) || it.text.starts_with('>'));
+        |it: &Fact| it.voice() == Voice::Summary && (ends_with_colon(&it.text) || it.text.starts_with("> "));
     let last_prompt = history.last_prompt();
     let done_steps: Vec<bool> = facts
         .iter()

@@ -31,13 +31,16 @@ static STATE_OF_TREE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"|\b(?:is|are|was) (?:\w+ )?(?:ahead of|even with) `?(?:origin|upstream)\b|\b(?:status|branch): (?:is )?(?:already )?(?:ahead|up[ -]to[ -]date)\b",
 ));
 /// Which branch was checked out: true until another one is.
-static ON_BRANCH: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)\b(?:you|we|i)(?:['’]re|['’]m| are| am) (?:currently |still )?on (?:the )?[`*]*(?:main|master)\b",
-);
+static ON_BRANCH: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)\b(?:you|we|i)(?:['’]re|['’]m| are| am) (?:currently |still )?on (?:the )?",
+    r"(?:[`*]+(?:main|master)[`*]+|(?:main|master)(?: branch\b|[.,;:]|\W*$))",
+));
 /// A file was not there: true until it is seen.
-static NOT_THERE: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)\b(?:is|are|was) (?:still )?(?:absent|missing(?:\W*$|\W+(?:[—–(-]|and|from|in|so)\b|[.,;:]| [—–-])|not (?:found|there|present))|\b(?:does not|doesn['’]t|do not|don['’]t) (?:yet )?exist\b",
-);
+static NOT_THERE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)[\w@-]\.[a-z][a-z0-9]{0,4}`?(?: file)? (?:",
+    r"(?:is|are|was) (?:still )?(?:absent|missing|not (?:found|there|present))|(?:does not|doesn['’]t) (?:yet )?exist",
+    r")(?: yet)?(?:\W*$|[.,;:!]| [—–-])",
+));
 /// How a check ended at the time: true until one passes.
 static CHECK_FAILED: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)\b(?:latest|last|most recent|current) (?:[\w-]+ ){0,2}(?:suite|run|build|tests?)\b.{0,40}\b(?:failed|fails|failing|failures?|errors?)\b",
@@ -103,12 +106,13 @@ pub(in crate::facts) fn drop_outdated(history: &History, facts: &mut Vec<Fact>) 
     let worked = last_work(history, facts);
     let evidence = Evidence::of(facts);
     let (commit, check, switch) = (evidence.last_commit(), evidence.last_check(), evidence.last_switch());
-    let missed = facts.iter().filter(|it| it.topic.is_statement() && NOT_THERE.is_match(&it.text));
-    let seen_since = missed.flat_map(|fact| {
-        let outdated = |it: &&str| NOT_THERE.is_match(it) && evidence.all_there(it, fact.message);
-        sentences(&fact.text).into_iter().filter(outdated).map(str::to_owned).collect::<Vec<_>>()
+    let says_missing = facts.iter().filter(|it| it.topic.is_statement() && NOT_THERE.is_match(&it.text));
+    let seen_since = says_missing.flat_map(|fact| {
+        let seen = |it: &&str| NOT_THERE.is_match(it) && evidence.all_there(it, fact.message);
+        let seen = sentences(&fact.text).into_iter().filter(seen);
+        seen.map(|it| (fact.message, it.to_owned())).collect::<Vec<_>>()
     });
-    let seen_since: Vec<String> = seen_since.collect();
+    let seen_since: Vec<(usize, String)> = seen_since.collect();
     let replied = history.last_prompt().unwrap_or(0);
     facts.retain_mut(|fact| {
         if fact.topic.is_statement()
@@ -126,12 +130,12 @@ pub(in crate::facts) fn drop_outdated(history: &History, facts: &mut Vec<Fact>) 
         let (committed, checked) = (since(commit), since(check));
         // It is unknown which check a finding of the model is about.
         let checked = checked && fact.voice() == Voice::Summary;
-        let switched = since(switch);
+        let (switched, message) = (since(switch), fact.message);
         let is_outdated = |it: &str| {
             committed && STATE_OF_TREE.is_match(it)
                 || checked && CHECK_FAILED.is_match(it)
                 || switched && ON_BRANCH.is_match(it)
-                || seen_since.iter().any(|seen| it.contains(seen))
+                || seen_since.iter().any(|seen| seen.0 == message && it.contains(&seen.1))
         };
         let states = stated_before && (fact.topic.is_statement() || fact.topic == Topic::Errors);
         if states && !remove_sentences(fact, is_outdated) {

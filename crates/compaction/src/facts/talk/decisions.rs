@@ -93,9 +93,9 @@ pub(super) fn is_offer(question: &str) -> bool {
     OFFER.is_match(question)
 }
 
-/// What a prompt can only choose among options that the model has named.
-static POINTS: AsciiFirstRegex =
-    AsciiFirstRegex::new(r"(?i)\bthe (?:first|second|third|last|former|latter)\b");
+/// An option by its place in a list, which nobody has named before the first reply.
+static BY_PLACE: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?i)\bthe (?:first|second|third|former|latter) (?:one|option|approach)\b");
 
 /// The question that a text ends with.
 fn last_question(text: &str) -> Option<&str> {
@@ -239,7 +239,7 @@ pub(super) fn read_decisions(
             || CANNOT.is_match(sentence);
         let lower = Lowercased::of(sentence);
         if !other
-            && (CUES.choose.is_in(&lower) && (begun || !POINTS.is_match(sentence))
+            && (CUES.choose.is_in(&lower) && (begun || !BY_PLACE.is_match(sentence))
                 || begun && short && CUES.reverse.is_in(&lower))
             && let Some(quote) = prompt.quote(sentence)
         {
@@ -300,8 +300,11 @@ fn offered_list(text: &str, question: &str) -> Option<String> {
     let (above, mark) = text[..text.rfind(question)?].rsplit_once('\n')?;
     let is_mark = |it: char| "-*•.)".contains(it) || it.is_ascii_digit();
     let is_item = !mark.trim().is_empty() && mark.trim().chars().all(is_mark);
+    if !is_item {
+        return None;
+    }
     let mut items = vec![question];
-    for line in above.lines().rev().map(str::trim).filter(|it| is_item && !it.is_empty()) {
+    for line in above.lines().rev().map(str::trim).filter(|it| !it.is_empty()) {
         if has_marker(line) {
             items.push(without_markers(line).trim_end_matches(['?', '？']));
         } else if line.ends_with(':') && OFFER.is_match(line) && items.len() > 1 {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::report::{shortened, speaks, text_of_model, without_closing_questions};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
-use crate::facts::text::{content_words, flat, lines};
+use crate::facts::text::{content_words, flat, lines, sentences};
 use crate::facts::voice::ModelTopic;
 use crate::facts::{Fact, Voice, input_of};
 use history::tools::{Meaning, meaning};
@@ -15,11 +15,18 @@ const LAUNCHED: [&str; 2] = ["Async agent launched", "Spawned successfully"];
 /// A shorter report says too little. Bytes.
 const MIN_BYTES: usize = 200;
 const MAX_REPORTS: usize = 4;
+/// What the line of a report begins with.
+pub(super) const REPORTS: &str = "a sub-agent reports: ";
 const MAX_CHARS: usize = 400;
 
 /// The model says that it has acted on what was reported.
 static TAKEN_UP: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)\b(?:all|every|both|critical|review|reviewer['’]?s|critic['’]?s)\b[^.!?\n]{0,60}\b(?:incorporated|addressed|taken up|worked in)\b|\b(?:incorporated|addressed) (?:all|both|every|each)\b",
+);
+
+/// What was not, or is still to be, taken up.
+static NOT_TAKEN_UP: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)\b(?:not|still|yet|to be|must|needs?|remain\w*|should|will|cannot)\b|n['’]t\b",
 );
 
 /// The last reports of the current turn, and of earlier ones without a reply, that the model has not repeated in its own
@@ -47,8 +54,10 @@ pub(super) fn read(history: &History) -> Vec<Fact> {
         let own = own.collect::<Vec<_>>().join("\n");
         let words = content_words(&told);
         let repeated = words.intersection(&content_words(&own)).count() * 2 > words.len();
-        (!repeated && !TAKEN_UP.is_match(&own))
-            .then(|| Fact::from_model(ModelTopic::Findings, number, format!("a sub-agent reports: {told}")))
+        let taken_up = |it: &&str| TAKEN_UP.is_match(it) && !NOT_TAKEN_UP.is_match(it);
+        let taken_up = sentences(&own).iter().any(|it| taken_up(it));
+        (!repeated && !taken_up)
+            .then(|| Fact::from_model(ModelTopic::Findings, number, format!("{REPORTS}{told}")))
     };
     let mut facts: Vec<Fact> = reports.into_iter().rev().filter_map(tell).take(MAX_REPORTS).collect();
     facts.reverse();

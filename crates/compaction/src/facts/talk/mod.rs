@@ -3,34 +3,32 @@
 
 pub(in crate::facts) mod approved;
 mod decisions;
-mod options;
 pub(super) mod delegated;
+mod options;
 pub(in crate::facts) mod orders;
 pub(in crate::facts) mod overruled;
 pub(in crate::facts) mod replies;
 pub(in crate::facts) mod report;
+pub(in crate::facts) mod turn;
 
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::rule::polarity;
-use crate::facts::text::{clip, ends_with_colon, flat, is_question, lines, sentences, without_sentences};
+use crate::facts::text::{clip, flat, is_question, lines, sentences, without_sentences};
 use crate::facts::voice::{ModelTopic, Prompt, ToolTopic};
 use crate::facts::{Detail, Fact, Polarity, Topic};
-use decisions::{
-    CHOSEN_OPTION, CHOSEN_OPTIONS, MAX_ANSWER_CHARS, OPEN_INVITATION, closing_question, is_offer,
-    read_decisions, replies_to,
-};
+use decisions::{CHOSEN_OPTION, CHOSEN_OPTIONS, MAX_ANSWER_CHARS, is_offer, read_decisions};
 pub(in crate::facts) use decisions::{
     MAX_REPLY_BYTES, answers_question, asks, asks_back, chooses_option, leaves_question,
 };
-use history::tools::{self, Meaning};
 use history::{History, Kind, Message, Part, Role};
 use options::{mentioned_option, without_choice};
 use orders::{MAX_RULE_CHARS, read_rules};
 use report::{
-    after_retraction, announces, current_state, delivers, is_report, join_sentences, shortened, speaks,
-    statements, text_of_model, without_closing_announcements, without_closing_questions, without_offers,
+    after_retraction, announces, delivers, join_sentences, shortened, speaks, statements, text_of_model,
+    without_closing_questions, without_offers,
 };
+use turn::{drop_old_diagnoses, goes_on, read_end, read_turn};
 
 const MIN_FINDING_CHARS: usize = 40;
 
@@ -87,7 +85,14 @@ pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
                 // The prompt that starts the work answers nothing.
                 let asked = unanswered.take().filter(|_| started).map(|it| &messages[it]);
                 let answers = asked.is_some_and(|it| answers_question(message, it));
-                let chooses = asked.is_some_and(|it| chooses_option(message, it));
+                read_rules(number, &prompt, answers, &mut facts);
+                let chosen = is_very_short(&prompt_text) && answers;
+                read_decisions(number, &prompt, asked, last_model_message.is_some(), &mut facts);
+                let chose = facts
+                    .iter()
+                    .rev()
+                    .take_while(|it| it.message == number)
+                    .any(|it| matches!(it.detail, Detail::Choice { means: Some(_), .. }));
                 if let Some(start) = first_fact_of_message.take()
                     && let Some(said) = last_model_message
                 {
@@ -99,14 +104,11 @@ pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
                             .refuse
                             .is_in(&Lowercased::of(sentences(&prompt_text).first().unwrap_or(&"")));
                         let reply =
-                            if answers || chooses { without_choice(&reply) } else { (&*reply).into() };
-                        read_conclusion(said, &reply, refused, start, &mut facts);
+                            if answers || chose { without_choice(&reply, chose) } else { reply.clone() };
+                        read_conclusion(said, &reply, refused, answers, start, &mut facts);
                     }
                     facts.extend(referred_items(said, &reply, &prompt_text));
                 }
-                read_rules(number, &prompt, answers, &mut facts);
-                let chosen = is_very_short(&prompt_text) && answers;
-                read_decisions(number, &prompt, asked, last_model_message.is_some(), &mut facts);
                 if started {
                     read_objection(number, &prompt_text, &messages[..number], &mut facts);
                 }
@@ -119,13 +121,14 @@ pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
                 if let (Some(start), Some(before)) = (first_fact_of_message.take(), last_model_message)
                     && delivers(&messages[before])
                 {
-                    read_conclusion(before, &text_of_model(&messages[before]), false, start, &mut facts);
+                    let reply = text_of_model(&messages[before]);
+                    read_conclusion(before, &reply, false, false, start, &mut facts);
                 }
                 (last_model_message, unanswered) = (Some(number), Some(number));
                 first_fact_of_message = Some(facts.len());
                 let text = text_of_model(message);
-                let works = message.calls().next().is_some() && !delivers(message);
-                read_statements(number, if works { after_retraction(&text) } else { &text }, &mut facts);
+                let text = if goes_on(messages, number) { after_retraction(&text) } else { &text };
+                read_statements(number, text, &mut facts);
             }
             (Role::User | Role::Assistant | Role::System | Role::Tool, _) => {}
         }
@@ -143,8 +146,12 @@ pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
 /// A prompt that accepts an offer, or only acknowledges the message that ends with it.
 static ACKNOWLEDGES: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?i)^\W*(?:ok(?:ay)?|k|cool|great|nice|thanks|thank you|got it|understood)\W*$");
+/// The model waits for another request.
+static WAITS: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)\b(?:let me know|anything else|feel free|whenever you|just (?:ask|say|tell me)|i['’]?m here)\b",
+);
 
-/// Drops an "ok" to an offer after which the model did nothing until the next prompt: nothing was accepted.
+/// Drops an "ok" to an offer after which the model only waited for another request: nothing was accepted.
 fn drop_acknowledgements(messages: &[Message], facts: &mut Vec<Fact>) {
     facts.retain(|fact| {
         let offered =
@@ -154,7 +161,10 @@ fn drop_acknowledgements(messages: &[Message], facts: &mut Vec<Fact>) {
         }
         let turn = &messages[fact.message + 1..];
         let next = turn.iter().position(Message::is_prompt);
-        next.is_none_or(|next| turn[..next].iter().any(|it| it.calls().next().is_some()))
+        let Some(next) = next else { return true };
+        let turn = &turn[..next];
+        let waits = turn.iter().any(|it| speaks(it) && WAITS.is_match(&text_of_model(it)));
+        !waits || turn.iter().any(|it| it.calls().next().is_some())
     });
 }
 
@@ -305,13 +315,23 @@ fn is_narration(lower: &Lowercased) -> bool {
 
 /// Adds the conclusion of the model's message `number`, in place of the findings from single sentences of the
 /// message, which are among the facts from index `start` on. `refused`: the user's reply begins with a no, so
-/// the model's recommendations are left out.
-fn read_conclusion(number: usize, plain: &str, refused: bool, start: usize, facts: &mut Vec<Fact>) {
+/// the model's recommendations are left out. `answered`: the user answers the message, and may accept what it offers;
+/// otherwise, its offers are left out.
+fn read_conclusion(
+    number: usize,
+    plain: &str,
+    refused: bool,
+    answered: bool,
+    start: usize,
+    facts: &mut Vec<Fact>,
+) {
     let plain = without_closing_questions(plain);
     let advice = |it: &str| refused && CUES.recommends.is_in(&Lowercased::of(it));
     // What it was about to do was done, or not, in the messages since.
     let over = |it: &str| advice(it) || announces(it);
-    let text = without_sentences(&shortened(&without_offers(&lines(plain)), 600), over).trim().to_owned();
+    let all = lines(plain);
+    let told = if answered { all } else { without_offers(&all) };
+    let text = without_sentences(&shortened(&told, 600), over).trim().to_owned();
     // A text that ends with a colon announces a step that was taken since.
     if text.chars().count() >= MIN_FINDING_CHARS && !text.ends_with(':') && is_informative(plain) {
         withdraw_findings(number, start, facts);
@@ -393,167 +413,4 @@ fn is_informative(text: &str) -> bool {
     let says_nothing = |it: &&str| CUES.no_news.is_in(&Lowercased::of(it)) && it.chars().count() < 40;
     let says_nothing = text.chars().count() <= NO_NEWS && sentences.iter().any(says_nothing);
     sentences.is_empty() || !says_nothing && !sentences.iter().all(idle)
-}
-
-/// Whether a sentence of the model says that something is not done. A short line that ends with a colon is a heading.
-fn says_unfinished(sentence: &str) -> bool {
-    const HEADING: usize = 60;
-    let lower = Lowercased::of(sentence);
-    let heading = ends_with_colon(sentence) && sentence.chars().count() < HEADING;
-    !is_question(sentence) && !heading && CUES.unfinished.is_in(&lower) && !CUES.finished.is_in(&lower)
-}
-
-/// The state of the work at the end of `region`: the model's last message there, unless a prompt follows it
-/// in the region. Left out are announcements once a tool has answered, and mere remarks if the turn goes on
-/// after the region.
-pub fn last_step(history: &History, region: &std::ops::Range<usize>) -> Option<Fact> {
-    /// Minimum characters of a remark worth keeping where the same turn goes on after the region.
-    const REMARK: usize = 40;
-    let messages = history.messages();
-    let covered = messages.get(region.clone())?;
-    let at = region.start + covered.iter().rposition(|it| it.is_prompt() || speaks(it))?;
-    if !speaks(&messages[at]) {
-        return None;
-    }
-    let behind = messages[region.end..].iter().take_while(|it| !it.is_prompt());
-    let goes_on = behind.clone().any(speaks);
-    let text = state_at(messages, at, behind.clone().next().is_none());
-    let over = goes_on && (text.chars().count() < REMARK || !is_informative(&text));
-    (!text.is_empty() && !over).then(|| Fact::from_model(ModelTopic::Current, at, text))
-}
-
-/// The state of the work according to message `at`, without its announcements if a tool output follows. A
-/// short answer delivered by a tool call is put after what the model said before it. `at_end`: nothing later
-/// says what is being done, so announcements are kept if there is nothing else.
-fn state_at(messages: &[Message], at: usize, at_end: bool) -> String {
-    /// What is left without announcements is told alone if it is at least a fourth of a message.
-    const POINT_SHARE: usize = 4;
-    /// A shorter rest says too little. Characters.
-    const REST: usize = 40;
-    let mut text = text_of_model(&messages[at]);
-    if messages[at].calls().next().is_some() {
-        let rest = after_retraction(&text).to_owned();
-        text = if rest.chars().count() >= REST { rest } else { text };
-    }
-    if delivers(&messages[at]) && text.len() <= MAX_ANSWER_CHARS {
-        let mut turn = messages[..at].iter().rev().take_while(|it| !it.is_prompt());
-        let before = turn.find(|it| speaks(it)).map(text_of_model).unwrap_or_default();
-        text = format!("{before}\n\n{text}");
-    }
-    let went_on = messages[at..].iter().any(|it| it.outputs().next().is_some());
-    if !went_on {
-        return current_state(&text);
-    }
-    let rest = without_sentences(&current_state(without_closing_announcements(&text)), announces);
-    // Of a plan, a short rest is not the point.
-    let point = rest.chars().count() * POINT_SHARE >= text.trim().chars().count();
-    match rest.contains(char::is_alphanumeric) {
-        true if point => flat(&rest),
-        true => current_state(&text),
-        false if at_end => current_state(&text),
-        false => String::new(),
-    }
-}
-
-/// What the model said in the current turn before its last message, the newest first: no prompt follows that would make
-/// it a reply, and nothing later repeats it.
-fn read_turn(messages: &[Message], request: usize, said: usize, facts: &mut Vec<Fact>) {
-    const MOST: usize = 8;
-    const CHARS: usize = 400;
-    let found = |at: usize| move |it: &Fact| it.topic == Topic::Findings && it.message == at;
-    let mut told = 0;
-    for at in (request + 1..said).rev().filter(|it| speaks(&messages[*it])) {
-        if told == MOST {
-            break;
-        }
-        let text = text_of_model(&messages[at]);
-        let report = is_report(&messages[at]);
-        let next = messages[at + 1..].iter().find(|it| it.is_prompt() || speaks(it));
-        if !report && facts.iter().any(found(at)) || next.is_some_and(Message::is_prompt) {
-            continue;
-        }
-        let thought = if report { &text } else { after_retraction(&text) };
-        let plain = without_closing_announcements(without_closing_questions(thought));
-        let text = flat(&without_sentences(&shortened(&lines(plain), CHARS), announces));
-        if text.chars().count() >= MIN_FINDING_CHARS && !text.ends_with(':') && is_informative(&text) {
-            facts.retain(|it| !found(at)(it));
-            facts.push(Fact::from_model(ModelTopic::Findings, at, text));
-            told += 1;
-        }
-    }
-}
-
-/// The model says what is wrong.
-static DIAGNOSES: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
-    r"(?i)\b(?:the|another|two|three) (?:\w+ )?(?:issues?|problems?|bugs?|cause|culprit|reason)\b(?: here)?(?::| (?:is|are|was|were|must)\b)",
-    r"|\bi bet\b|(?:^|[.!?] )\W*now fix\b|\bmust be (?:that|because)\b|\broot cause\b|(?:问题|問題)(?:是|在于|在於|出在)|原因是",
-));
-
-/// Drops what the model thought was wrong in the current turn if it then changed files and found something else: it was
-/// mended, or it was not the cause.
-fn drop_old_diagnoses(messages: &[Message], request: usize, facts: &mut Vec<Fact>) {
-    let diagnosis =
-        |it: &Fact| it.topic == Topic::Findings && it.message > request && DIAGNOSES.is_match(&it.text);
-    let Some(last) = facts.iter().filter(|it| diagnosis(it)).map(|it| it.message).max() else { return };
-    let changes = |it: &Message| {
-        let mut actions = it.calls().flat_map(tools::actions);
-        actions.any(|it| matches!(it.meaning, Meaning::Edit | Meaning::Create))
-    };
-    let changed = messages[..last].iter().rposition(changes);
-    facts.retain(|it| !diagnosis(it) || it.message == last || changed.is_none_or(|at| at < it.message));
-}
-
-/// The end of the history: the last request, the model's last message, and its unanswered question.
-fn read_end(history: &History, last: Option<usize>, said: Option<usize>, facts: &mut Vec<Fact>) {
-    let messages = history.messages();
-    let newest = history.last_prompt().filter(|it| Some(*it) > last);
-    for number in [last, newest].into_iter().flatten() {
-        let Some(prompt) = Prompt::of(&messages[number]) else { continue };
-        facts.extend(
-            prompt.requests().iter().filter_map(|part| prompt_fact(Topic::Last, number, &prompt, part)),
-        );
-    }
-    let Some(said) = said else { return };
-    let plain = text_of_model(&messages[said]);
-    let fact = |topic: ModelTopic, text: String| Fact::from_model(topic, said, text);
-    if let Some(asked) = closing_question(&plain) {
-        let prompts: Vec<Prompt> = messages[said + 1..].iter().filter_map(Prompt::of).collect();
-        let asked_once = flat(clip(asked, 400).0);
-        if prompts.is_empty() {
-            facts.push(fact(ModelTopic::Asked, asked_once));
-        } else if !OPEN_INVITATION.is_match(asked) && !prompts.iter().any(|it| replies_to(asked, &it.whole()))
-        {
-            // The user asked for something else instead of answering.
-            facts.push(fact(ModelTopic::Asked, format!("unanswered question to the user: {asked_once}")));
-        }
-    }
-    // Tool calls after the message may have carried out what it announced.
-    let worked = messages[said + 1..].iter().any(|it| it.calls().next().is_some());
-    let current = state_at(messages, said, !worked);
-    // If those calls serve a later request, the message before it is a finding, not the current step.
-    let found = |it: &Fact| it.topic == Topic::Findings && it.message == said;
-    let topic = match worked && last.is_some_and(|it| it > said) {
-        true => Some(ModelTopic::Findings).filter(|_| !facts.iter().any(found)),
-        false => Some(ModelTopic::Current),
-    };
-    // "Stopping here", after a "no" that the user took back.
-    let taken_back = |it: &Fact| matches!(it.detail, Detail::Choice { superseded: Some(by), .. } if it.message < said && said < by);
-    let holds = !current.is_empty() && !facts.iter().any(taken_back);
-    if let Some(topic) = topic.filter(|_| holds) {
-        facts.push(fact(topic, current));
-    }
-    // If the user wrote since, that request is what is open.
-    if last.is_some_and(|it| it > said) {
-        return;
-    }
-    let acted = messages[said + 1..].iter().flat_map(Message::calls).flat_map(tools::actions);
-    let changed = acted.filter(|it| matches!(it.meaning, Meaning::Edit | Meaning::Create));
-    let changed: Vec<String> = changed.filter_map(|it| it.path).collect();
-    // What is to be done in a file that was changed since may be done.
-    let done =
-        |it: &&str| changed.iter().any(|path| it.contains(path.rsplit(['/', '\\']).next().unwrap_or(path)));
-    let left = |it: &&str| says_unfinished(it) && !done(it);
-    for sentence in statements(&plain).into_iter().filter(left).take(6) {
-        facts.push(fact(ModelTopic::Open, flat(clip(sentence, 300).0)));
-    }
 }

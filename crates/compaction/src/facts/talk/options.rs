@@ -130,24 +130,23 @@ pub(super) fn mentioned_option<'a>(message: &'a str, prompt: &str) -> Option<&'a
     Some(&message[start..end])
 }
 
-/// An option, a row of a table of options, or its heading: `A) Home page`, `| A | Home page |`, `| Option | Description |`.
+/// An option, a row of a table of options, or the table's heading: `A) Home page`, `| A | Home page |`, `| Option | Text |`.
 static OPTION_ROW: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)^\s*(?:[-*] )?\**(?-i:[A-H])\**[).]\**\s|^\s*\|\s*\**(?:[A-H]|[1-9]|options?|custom|short|选项|選項|opci[oó]n|op[cç][aã]o)\**\s*\|",
+    r"(?i)^\s*(?:[-*] )?\**(?-i:[A-H])\**[).]\**\s|^\s*\|\s*\**(?:[A-H]|options?|custom|short|选项|選項|opci[oó]n|op[cç][aã]o)\**\s*\|",
 );
-/// How to answer a question, which the user has done.
+/// How to answer a question: `You can reply with the option letter`.
 static HOW_TO_ANSWER: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)^\W*(?:(?:you can|please|just) )?(?:reply|respond|answer) (?:with|by|like)\b|^\W*you can (?:accept|choose|pick)\b|^\W*format:\W*short answer\b",
 );
 
-/// A message of the model without the question that the user answered: its options, what the model recommended, and how to
-/// answer.
-pub(super) fn without_choice(message: &str) -> String {
-    let asks = |line: &str| {
-        OPTION_ROW.is_match(line)
-            || RECOMMENDED.is_match(line)
-            || SUGGESTED.is_match(line)
-            || HOW_TO_ANSWER.is_match(line)
-            || OFFERS_IF.is_match(line)
+/// A reply without what the user's answer settled: an offer, and, if the user chose an option or took what was recommended,
+/// the options.
+pub(super) fn without_choice(reply: &str, chose: bool) -> String {
+    let of_choice = |line: &str| {
+        let rows = [&OPTION_ROW, &RECOMMENDED, &SUGGESTED, &HOW_TO_ANSWER];
+        rows.iter().any(|it| it.is_match(line))
     };
-    message.lines().filter(|it| !asks(it)).collect::<Vec<_>>().join("\n")
+    let chose = chose || recommended(reply).is_some() || suggested(reply).is_some();
+    let settled = |line: &str| OFFERS_IF.is_match(line) || chose && of_choice(line);
+    reply.lines().filter(|it| !settled(it)).collect::<Vec<_>>().join("\n")
 }

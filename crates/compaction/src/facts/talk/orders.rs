@@ -114,9 +114,14 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, answers: bool
             Some(rest) => rest.to_owned().into(),
             None => own,
         };
-        if answers && NO_NEED.is_match(sentence) {
-            continue;
-        }
+        let own = match NO_NEED.find(sentence).filter(|_| answers) {
+            // The rest of a refusal is a rule only if it forbids: "不用了，不要动 main 分支".
+            Some(no) if polarity(&sentence[no.end()..]) == Some(Polarity::Forbid) => {
+                sentence[no.end()..].into()
+            }
+            Some(_) => continue,
+            None => own,
+        };
         let polarity = polarity(&own).or_else(|| (whole || in_list).then_some(Polarity::Require));
         let describes = || {
             let review = reviews.iter().any(|it| std::ptr::eq(*it, part)) && DESCRIBES.is_match(sentence);

@@ -61,12 +61,14 @@ static STEP_HEADING: AsciiFirstRegex =
 
 /// A sentence that takes back what was thought before it.
 static RETRACTS: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)^\W*(?:(?:but |no,? |hm+,? )?wait\b|actually\b|hm+\b|hold on\b|on second thought\b|unless\b|(?:so )?(?:that|it|this)['’]s not (?:it|right|the)\b)",
+    r"(?i)^\W*(?:(?:but |no,? |hm+,? )?wait(?:[,.!…—-]|$)|actually,? (?:no|that|this|it|i (?:think|bet|need)|the)\b|hm+[,.!…]|hold on\b|on second thought\b|unless(?:\.\.\.|…)|(?:so )?(?:that|it|this)['’]s not (?:it|right|the)\b)",
 );
 
-/// What holds of a message that thinks aloud: its text from the last sentence on that takes back what precedes it.
+/// A working message from the last sentence on that takes back what precedes it.
 pub(super) fn after_retraction(text: &str) -> &str {
-    let last = statements(text).into_iter().rfind(|it| RETRACTS.is_match(it));
+    let goes_on =
+        |it: &str| CUES.announce.is_in(&Lowercased::of(it)) && it.to_lowercase().starts_with("actually");
+    let last = statements(text).into_iter().rfind(|it| RETRACTS.is_match(it) && !goes_on(it));
     last.map_or(text, |it| &text[offset(it, text)..])
 }
 
@@ -334,11 +336,17 @@ static OFFERS: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 
 /// Which lines are a heading of offers, or the items below it.
 fn offered(all: &[&str]) -> Vec<bool> {
-    /// Maximum words of a heading without a mark.
+    /// Maximum words of a heading without a mark, and characters in a language without blanks.
     const WORDS: usize = 4;
+    const CHARS: usize = 15;
     let mut within = false;
     let is_offered = |line: &&str| {
-        let heading = is_title(line) || ends_with_colon(line) || line.split_whitespace().count() <= WORDS;
+        let short = if line.is_ascii() {
+            line.split_whitespace().count() <= WORDS
+        } else {
+            line.chars().count() <= CHARS
+        };
+        let heading = is_title(line) || ends_with_colon(line) || short;
         within = heading && OFFERS.is_match(line) || within && is_item(line);
         within
     };

@@ -30,6 +30,10 @@ pub(crate) fn is_machine_output(line: &str) -> bool {
     MACHINE.is_match(line)
 }
 
+/// The name of a file, perhaps with its path.
+pub(in crate::facts) static FILE_NAME: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?:[\w.@-]+/)*[\w@-][\w.@-]*\.[a-z][a-z0-9]{0,4}\b");
+
 /// Words that show what a text is about.
 pub(in crate::facts) fn content_words(text: &str) -> HashSet<String> {
     let words = text.split(|it: char| !it.is_alphanumeric() && it != '_');

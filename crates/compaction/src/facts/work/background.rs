@@ -23,8 +23,8 @@ const SERVES: [&str; 12] = [
 ];
 
 impl Work<'_> {
-    /// Drops checks and installations of earlier turns than the last two whose end was not seen: those that were last seen
-    /// running, and those that printed nothing. Other jobs may still run.
+    /// Drops checks and installations from before the last two requests if their end was not seen: they were last seen
+    /// running, or printed nothing. Other jobs may still run.
     pub(super) fn drop_old_checks(&mut self) {
         let Some(since) = self.turns.iter().rev().nth(1).copied() else { return };
         let serves =
@@ -89,6 +89,8 @@ impl Work<'_> {
             let code = summary.rsplit_once("exit code ").map(|it| it.1.trim_end_matches([')', '.']));
             let outcome = match code.and_then(|it| it.parse::<i32>().ok()) {
                 Some(code) => Outcome { ok: Some(code == 0), exit: Some(code), ..Outcome::default() },
+                // A monitor's: its stream ended.
+                None if element(notice, "status") == Some("completed") => Outcome::default(),
                 None if element(notice, "status") == Some("killed") => {
                     Outcome { result: Some(outcome::KILLED.to_owned()), ..Outcome::default() }
                 }

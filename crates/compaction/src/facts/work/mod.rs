@@ -11,6 +11,7 @@ mod files;
 mod frame;
 pub(in crate::facts) mod git;
 pub(in crate::facts) mod identifiers;
+mod names;
 pub(in crate::facts) mod outcome;
 pub(in crate::facts) mod paths;
 pub(in crate::facts) mod resolution;

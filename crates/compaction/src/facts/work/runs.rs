@@ -198,7 +198,7 @@ impl Work<'_> {
             self.read_repository(&run);
         }
         if outcome.ok == Some(true) && outcome.result.is_none() {
-            outcome.result = printed_answer(command, output).or_else(|| http_error(command, output));
+            outcome.result = printed_answer(command, output).or_else(|| http_error(command, &parsed, output));
         }
         // Its files are facts of their own.
         if outcome.ok != Some(false) && parsed.only_writes_files() {
@@ -562,9 +562,9 @@ static HTTP_ERROR: AsciiFirstRegex = AsciiFirstRegex::new(
 );
 
 /// The line in which a request, or a script that may make one, prints that the server refused it.
-fn http_error(command: &str, output: &Output) -> Option<String> {
+fn http_error(command: &str, parsed: &ParsedCommand, output: &Output) -> Option<String> {
     const LINE: usize = 100;
-    let requests = || ["curl", "wget", "http", "xh"].iter().any(|it| ParsedCommand::of(command).runs(it));
+    let requests = || ["curl", "wget", "http", "xh"].iter().any(|it| parsed.runs(it));
     if output.cleared || !requests() && command::inline_script_words(command).is_none() {
         return None;
     }

@@ -25,7 +25,7 @@ const NOT_TICKED: &str = " tasks that were seen are not ticked, first ";
 /// Between the list and the tasks that follow the first open one.
 const THEN: &str = ", then: ";
 
-/// Between the list and the open tasks whose files changed since the list was first seen.
+/// Between the list and the open tasks whose files were changed after the list was first seen.
 const BEGUN: &str = ", tasks whose files were changed since: ";
 
 /// Maximum number of tasks that are told after the first open one, and characters of each.
@@ -36,8 +36,7 @@ const MAX_TASK: usize = 120;
 const MAX_TASKS: usize = 60;
 
 struct Task {
-    /// The first and the last message that showed it.
-    since: usize,
+    /// The last message that showed it.
     at: usize,
     ticked: bool,
     text: String,
@@ -49,6 +48,8 @@ pub(super) struct TaskList {
     at: usize,
     /// By number: `T012`.
     tasks: BTreeMap<String, Task>,
+    /// By number, the first message that showed the task.
+    first_seen: BTreeMap<String, usize>,
 }
 
 impl TaskList {
@@ -60,8 +61,8 @@ impl TaskList {
             if sign == "-" {
                 self.tasks.remove(number);
             } else {
-                let since = self.tasks.get(number).map_or(at, |it| it.since);
-                let task = Task { since, at, ticked: mark != " ", text: told.trim().to_owned() };
+                self.first_seen.entry(number.to_owned()).or_insert(at);
+                let task = Task { at, ticked: mark != " ", text: told.trim().to_owned() };
                 self.tasks.insert(number.to_owned(), task);
             }
         }
@@ -136,11 +137,11 @@ impl Work<'_> {
         }
     }
 
-    /// The first file that a task names and that was changed since the list was first seen.
-    fn changed_file(&self, task: &Task) -> Option<String> {
+    /// The first file that a task names and that was changed after message `since`.
+    fn changed_file(&self, task: &Task, since: usize) -> Option<String> {
         let mut named = file_mentions::in_prose(&task.text).into_iter().map(|it| path(it, None, self.base));
         let changed =
-            |it: &String| self.files.get(it).is_some_and(|it| it.op.changes() && it.message > task.since);
+            |it: &String| self.files.get(it).is_some_and(|it| it.op.changes() && it.message > since);
         named.find(changed)
     }
 
@@ -171,7 +172,9 @@ impl Work<'_> {
             if !then.is_empty() {
                 tell(format!("{name}{THEN}{}", then.join("; ")));
             }
-            let begun = list.open().filter_map(|it| Some(format!("{} {}", it.0, self.changed_file(it.1)?)));
+            let begun = list.open().filter_map(|it| {
+                Some(format!("{} {}", it.0, self.changed_file(it.1, list.first_seen[it.0])?))
+            });
             let begun: Vec<String> = begun.collect();
             if !begun.is_empty() {
                 let told = begun[..begun.len().min(MAX_TOLD)].join("; ");

@@ -641,6 +641,9 @@ mod tests {
             ("$t = @\"\nx\n\"@\nOut-File a.md -InputObject $t", true),
             ("@'\nx\n'@ | Set-Content a.ps1; ./a.ps1", false),
             ("@'\nx\n'@ | python -", false),
+            ("@'\nx\n'@ | python -\n@'\ny\n'@ | Set-Content a.md", false),
+            ("@'\nx\n'@ | Set-Content a.ps1 && ./a.ps1", false),
+            ("@\"\n$(rm x)\n\"@ | Set-Content a.md", false),
         ] {
             assert_eq!(ParsedCommand::of(command).only_writes_files(), expected, "{command}");
         }

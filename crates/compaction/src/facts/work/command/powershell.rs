@@ -16,15 +16,20 @@ const MOVES: [&str; 3] = ["Pop-Location", "Push-Location", "Set-Location"];
 /// Types whose static methods and properties change nothing that lasts.
 const HARMLESS_TYPES: [&str; 7] = ["console", "convert", "datetime", "encoding", "math", "regex", "string"];
 
-/// A here-string that is written to a file, by a pipe or through a variable.
-static WRITES_TEXT: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
-    r"(?is)^\s*(?:\$\w+\s*=\s*)?@(?:'.*\n'|\x22.*\n\x22)@\s*[|;\n]\s*",
-    r"(?:Set-Content|Add-Content|Out-File)\b[^|;\n]*$",
-));
+/// What begins and what follows a here-string that is only written to a file, by a pipe or through a variable.
+static BEGINS_TEXT: AsciiFirstRegex = AsciiFirstRegex::new(r"^\s*(?:\$\w+\s*=\s*)?@(['\x22])[ \t]*\r?\n");
+static WRITES_TEXT: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?i)^\s*[|;\n]\s*(?:Set-Content|Add-Content|Out-File)\b[^|;&\n]*$");
 
 /// Whether a line of PowerShell only writes a here-string to a file.
 pub(super) fn only_writes_text(line: &str) -> bool {
-    WRITES_TEXT.is_match(line.trim_end())
+    let Some(begin) = BEGINS_TEXT.captures(line) else { return false };
+    let quote = &begin[1];
+    // With the line break before it, which also precedes the end of an empty text.
+    let text = &line[begin[0].len() - 1..];
+    let Some((text, rest)) = text.split_once(&format!("\n{quote}@")) else { return false };
+    // In double quotes, `$(…)` runs a command.
+    WRITES_TEXT.is_match(rest.trim_end()) && (quote == "'" || !text.contains("$("))
 }
 
 /// Whether a line of PowerShell changes nothing: wherever a command can begin, there is a cmdlet or program that only

@@ -70,7 +70,7 @@ const END_BYTES: usize = 8_000;
 
 /// The command continues in the background, with this id (Codex 0.169, Claude Code 2.1).
 static RUNNING: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?m)^(?:Process running with session ID |Command running in background with ID: |Command did not complete .*moved to the background \(ID: )(\w+)",
+    r"(?m)^(?:Process running with session ID |Command running in background with ID: |Monitor started \(task |Command did not complete .*moved to the background \(ID: )(\w+)",
 );
 /// Errors of a shell or interpreter that could not start the command.
 static COULD_NOT_START: AsciiFirstRegex = AsciiFirstRegex::new(
