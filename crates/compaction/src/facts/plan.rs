@@ -328,6 +328,7 @@ pub(super) fn user_replies(call: &Call, answered: &UserReply) -> Vec<Answer> {
         let typed =
             sentences(without_labels(&said, &labels)).into_iter().filter(|it| !QUESTION_START.is_match(it));
         let rules = typed.filter_map(|it| Some((polarity(it)?, answered.quote(it.to_owned()))));
+        let question = question.map(|it| if BOTH.is_match(&said) { with_options(&input, it) } else { it });
         Answer { question, rules: rules.collect(), said: answered.quote(said) }
     };
     let given = answers_in(&input, output.text.as_str()).into_iter();
@@ -343,11 +344,24 @@ fn without_none(answer: &str) -> &str {
 /// The first question that a call puts to the user, with the options it offers.
 pub(super) fn first_question(call: &Call) -> Option<String> {
     let input = input_of(call);
-    let question = questions(&input).first()?;
-    let labels = question.get("options").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let labels: Vec<&str> = labels.iter().filter_map(|it| it.get("label")?.as_str()).collect();
-    let options = if labels.is_empty() { String::new() } else { format!(" ({})", labels.join(" / ")) };
-    Some(format!("{}{options}", question.get("question")?.as_str()?))
+    let question = questions(&input).first()?.get("question")?.as_str()?.to_owned();
+    Some(with_options(&input, question))
+}
+
+/// An answer that means nothing without the options.
+static BOTH: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)^\W*(?:both|all(?: of (?:them|these|the above))?|neither|两者都要?|都要|全部|兩者都要?|beides?|les deux|ambos|ambas|둘 다|両方)\W*$",
+);
+
+/// A question with the options that a call offers for it.
+fn with_options(input: &Value, question: String) -> String {
+    let asks = |it: &&Value| {
+        it.get("question").and_then(Value::as_str).is_some_and(|it| it.trim() == question.trim())
+    };
+    let options = questions(input).iter().find(asks).and_then(|it| it.get("options")?.as_array());
+    let labels: Vec<&str> =
+        options.into_iter().flatten().filter_map(|it| it.get("label")?.as_str()).collect();
+    if labels.is_empty() { question } else { format!("{question} ({})", labels.join(" / ")) }
 }
 
 fn questions(input: &Value) -> &[Value] {

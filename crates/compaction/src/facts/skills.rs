@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
+use super::talk::is_trivial;
+use super::talk::replies::is_answer;
 use super::text::typed::slash_command;
 use super::text::{clip, flat, sentences, without_bold, without_markers};
 use super::voice::ToolTopic;
@@ -36,8 +38,8 @@ pub(in crate::facts) fn read(history: &History, facts: &mut Vec<Fact>) {
     // Skills and commands whose calls Claude Code answered with one line; their texts follow in messages.
     let mut launched: VecDeque<String> = VecDeque::new();
     for (number, message) in history.messages().iter().enumerate() {
-        // The instructions of a slash command hold only for the request that it makes.
-        if message.is_prompt() {
+        // The instructions of a slash command hold only for the request that it makes; an answer goes on with it.
+        if message.is_prompt() && !is_answer(history.messages(), number) && !is_trivial(&message.plain()) {
             loaded.retain(|it, _| !it.starts_with('/'));
         }
         open.extend(message.calls().filter_map(|it| Some((&*it.id, name_of(it)?))));

@@ -54,8 +54,7 @@ pub(super) fn read(history: &History) -> Vec<Fact> {
         let own = own.collect::<Vec<_>>().join("\n");
         let words = content_words(&told);
         let repeated = words.intersection(&content_words(&own)).count() * 2 > words.len();
-        let taken_up = |it: &&str| TAKEN_UP.is_match(it) && !NOT_TAKEN_UP.is_match(it);
-        let taken_up = sentences(&own).iter().any(|it| taken_up(it));
+        let taken_up = sentences(&own).iter().any(|it| TAKEN_UP.is_match(it) && !NOT_TAKEN_UP.is_match(it));
         (!repeated && !taken_up)
             .then(|| Fact::from_model(ModelTopic::Findings, number, format!("{REPORTS}{told}")))
     };

@@ -91,6 +91,7 @@ static REFUTES: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"|(?:get|see|hav)(?:ting|ing)? (?:the |an? )?(?:same |this )?(?:error|issue|problem|exception))",
     r"|(?:the )?same (?:error|problem|issue|result)s?\b|(?:doesn['’]?t|didn['’]?t|does not|did not) (?:work|help|fix|solve)\b|not working\b",
     r"|(?:wait\W+)?(?:it|that|this)(?:['’]s| is) (?:an? different (?:app|error|file|issue|one|problem|program)|something else|not (?:it|that|right|the (?:cause|issue|problem))|(?:the )?wrong)\b",
+    r"|failed to compile\b|compiled with (?:errors|problems)\b|i (?:still |now |am still )?(?:get|see|have)(?:ting|ing)? (?:the |these |this |an? )?(?:\w+ )?errors?\b",
     r"|i (?:don['’]?t|do not) think (?:that|it|this)(?:['’]s| is) (?:it|right|the (?:cause|issue|problem))\b",
     r"|to say (?:it['’]s|it is) the same|immer noch (?:nicht|kaputt|derselbe|der gleiche|die gleiche)|(?:geht (?:immer noch )?nicht|funktioniert nicht)\b",
     r"|toujours (?:pas de changement|le même (?:problème|résultat)|la même erreur)|ça ne marche (?:toujours )?pas",

@@ -98,9 +98,12 @@ pub(super) fn without_closing_announcements(text: &str) -> &str {
 
 /// Whether a message is the model's and says something, as text or as an answer that a tool delivers.
 pub(in crate::facts) fn speaks(message: &Message) -> bool {
+    /// Gemini sometimes shows its thinking, in which it repeats its instructions.
+    const LEAKED: &str = "CRITICAL INSTRUCTION 1:";
+    let says = |it: &str| !it.trim().is_empty() && !it.contains(LEAKED);
     message.role == Role::Assistant
         && message.kind == Kind::Said
-        && (message.texts().any(|it| !it.as_str().trim().is_empty()) || delivers(message))
+        && (message.texts().any(|it| says(it.as_str())) || delivers(message))
 }
 
 /// Whether a message of the model delivers its answer by a tool call.

@@ -38,7 +38,8 @@ const TRANSCRIPTS: [[&str; 2]; 2] = [
 const REFERENCED: [&str; 2] = ["--- Content from referenced files ---", "--- End of content ---"];
 
 /// How the last lines of Spec Kit's templates begin, and their commands.
-const TEMPLATE_ENDS: [(&str, &str); 5] = [
+const TEMPLATE_ENDS: [(&str, &str); 6] = [
+    ("Do not create a new template; always operate on", "/speckit.constitution"),
     ("- \"Redis cache hit rate above 80%\"", "/speckit.specify"),
     ("Context for prioritization: ", "/speckit.clarify"),
     ("- ERROR on gate failures", "/speckit.plan"),

@@ -445,7 +445,10 @@ impl Work<'_> {
             let fits = match of.split_once(' ') {
                 Some((tool, edited)) => {
                     let edits = matches!(tools::meaning(tool), Meaning::Edit | Meaning::Create);
-                    edited == path && (edits || is_misfit(text) || is_malformed(text))
+                    // The same file from another directory: `src/a.rs` is not there, `tool/src/a.rs` is.
+                    let below = || path.strip_suffix(edited).is_some_and(|it| it.ends_with('/'));
+                    let same = edited == path || edited.contains('/') && may_be_elsewhere(text) && below();
+                    same && (edits || is_misfit(text) || is_malformed(text))
                 }
                 None => near && EDITS.contains(&of) && is_malformed(text),
             };

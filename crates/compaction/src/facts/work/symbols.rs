@@ -372,8 +372,8 @@ fn leading_identifier(text: &str) -> Option<&str> {
     let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(text.len());
     let name = &text[..end];
     // `__init__` is in every file.
-    let own =
-        !name.starts_with(|c: char| c.is_ascii_digit()) && !(name.starts_with("__") && name.ends_with("__"));
+    let dunder = name.starts_with("__") && name.ends_with("__");
+    let own = !dunder && !name.starts_with(|c: char| c.is_ascii_digit());
     ((4..=61).contains(&name.len()) && own).then_some(name)
 }
 
