@@ -18,7 +18,7 @@ static NUMBERED_HEADING: AsciiFirstRegex = AsciiFirstRegex::new(
 );
 
 /// What a message of the model says: its text, without the citation block that some models append for their
-/// client, and the answers that it delivers by tool calls.
+/// client and the thinking that Gemini sometimes shows in a code block, and the answers that it delivers by tool calls.
 pub(in crate::facts) fn text_of_model(message: &Message) -> String {
     const SOURCES: &str = "<oai-mem-citation>";
     let mut text = message.plain();
@@ -26,6 +26,10 @@ pub(in crate::facts) fn text_of_model(message: &Message) -> String {
     if let Some(at) = line {
         let end = text[at..].find("</oai-mem-citation>").map_or(text.len(), |it| at + it + SOURCES.len() + 1);
         text.replace_range(at..end, "");
+    }
+    // In its thinking, Gemini repeats its instructions.
+    if let Some(at) = text.find("CRITICAL INSTRUCTION 1:") {
+        text = text[at..].rsplit_once("\n```").map_or_else(String::new, |it| it.1.to_owned());
     }
     if let Some(value) = as_json(&text) {
         text = json_lines(&value);
@@ -98,12 +102,9 @@ pub(super) fn without_closing_announcements(text: &str) -> &str {
 
 /// Whether a message is the model's and says something, as text or as an answer that a tool delivers.
 pub(in crate::facts) fn speaks(message: &Message) -> bool {
-    /// Gemini sometimes shows its thinking, in which it repeats its instructions.
-    const LEAKED: &str = "CRITICAL INSTRUCTION 1:";
-    let says = |it: &str| !it.trim().is_empty() && !it.contains(LEAKED);
     message.role == Role::Assistant
         && message.kind == Kind::Said
-        && (message.texts().any(|it| says(it.as_str())) || delivers(message))
+        && (message.texts().any(|it| !it.as_str().trim().is_empty()) || delivers(message))
 }
 
 /// Whether a message of the model delivers its answer by a tool call.

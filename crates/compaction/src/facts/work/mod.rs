@@ -24,6 +24,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use crate::facts::plan::{Answer, user_replies};
 use crate::facts::skills;
 use crate::facts::text::rule::rule_topic;
+use crate::facts::text::typed::{spec_kit_command, user_text};
 use crate::facts::text::{clip, flat, without_durations, without_escapes};
 use crate::facts::voice::{ToolTopic, UserReply};
 use crate::facts::{Detail, Fact, FileOp, Topic, input_of};
@@ -252,7 +253,13 @@ impl Work<'_> {
         for (number, message) in history.messages().iter().enumerate() {
             if message.is_prompt() {
                 let prompt = message.plain();
-                self.note_named_files(number, file_mentions::in_prompt(&prompt));
+                let mut named = file_mentions::in_prompt(&prompt);
+                // The other files that Spec Kit's templates name are examples.
+                if spec_kit_command(&prompt).is_some() {
+                    let typed = user_text([&*prompt].into_iter()).concat();
+                    named.retain(|it| it.starts_with(".specify/") || typed.contains(it));
+                }
+                self.note_named_files(number, named);
                 self.prompts.push(prompt.to_string());
                 self.turns.push(number);
                 self.retries.clear();
