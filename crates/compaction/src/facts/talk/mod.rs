@@ -28,7 +28,7 @@ use report::{
     after_retraction, announces, delivers, join_sentences, shortened, speaks, statements, text_of_model,
     without_closing_questions, without_offers,
 };
-use turn::{drop_old_diagnoses, goes_on, read_end, read_turn};
+use turn::{drop_old_diagnoses, is_working, read_end, read_turn};
 
 const MIN_FINDING_CHARS: usize = 40;
 
@@ -127,7 +127,7 @@ pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
                 (last_model_message, unanswered) = (Some(number), Some(number));
                 first_fact_of_message = Some(facts.len());
                 let text = text_of_model(message);
-                let text = if goes_on(messages, number) { after_retraction(&text) } else { &text };
+                let text = if is_working(messages, number) { after_retraction(&text) } else { &text };
                 read_statements(number, text, &mut facts);
             }
             (Role::User | Role::Assistant | Role::System | Role::Tool, _) => {}

@@ -54,7 +54,7 @@ fn state_at(messages: &[Message], at: usize, at_end: bool) -> String {
     /// A shorter rest says too little. Characters.
     const REST: usize = 40;
     let mut text = text_of_model(&messages[at]);
-    if goes_on(messages, at) {
+    if is_working(messages, at) {
         let rest = after_retraction(&text).to_owned();
         text = if rest.chars().count() >= REST { rest } else { text };
     }
@@ -79,7 +79,7 @@ fn state_at(messages: &[Message], at: usize, at_end: bool) -> String {
 }
 
 /// Whether the model calls a tool in message `at` or right after it: the message is no answer.
-pub(super) fn goes_on(messages: &[Message], at: usize) -> bool {
+pub(super) fn is_working(messages: &[Message], at: usize) -> bool {
     let calls = |it: &Message| it.calls().next().is_some() && !delivers(it);
     let next = messages.get(at + 1).filter(|it| it.role == Role::Assistant);
     calls(&messages[at]) || next.is_some_and(calls)
@@ -102,7 +102,7 @@ pub(super) fn read_turn(messages: &[Message], request: usize, said: usize, facts
         if !report && facts.iter().any(found(at)) || next.is_some_and(Message::is_prompt) {
             continue;
         }
-        let thought = if goes_on(messages, at) { after_retraction(&text) } else { &text };
+        let thought = if is_working(messages, at) { after_retraction(&text) } else { &text };
         let plain = without_closing_announcements(without_closing_questions(thought));
         let text = flat(&without_sentences(&shortened(&lines(plain), CHARS), announces));
         if text.chars().count() >= MIN_FINDING_CHARS && !text.ends_with(':') && is_informative(&text) {
@@ -124,6 +124,8 @@ static DIAGNOSES: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 pub(super) fn drop_old_diagnoses(messages: &[Message], request: usize, facts: &mut Vec<Fact>) {
     /// Minimum number of words that two diagnoses of the same have in common.
     const SHARED: usize = 3;
+    /// Number of later diagnoses with which one is compared.
+    const MOST: usize = 32;
     let of_turn = |it: &Fact| {
         it.topic == Topic::Findings && it.message > request && !it.text.starts_with(delegated::REPORTS)
     };
@@ -131,13 +133,19 @@ pub(super) fn drop_old_diagnoses(messages: &[Message], request: usize, facts: &m
         let all = sentences(&it.text).into_iter().filter(|_| of_turn(it));
         all.filter(|it| DIAGNOSES.is_match(it)).map(|text| (it.message, text.to_owned())).collect()
     };
-    let found: Vec<(usize, String)> = facts.iter().flat_map(diagnoses).collect();
+    let mut found: Vec<(usize, String)> = facts.iter().flat_map(diagnoses).collect();
+    found.sort_by_key(|it| it.0);
+    if found.len() < 2 {
+        return;
+    }
+    let changes: Vec<usize> = (request..messages.len()).filter(|it| changes_files(&messages[*it])).collect();
+    let changed = |from: usize, to: usize| {
+        changes.partition_point(|it| *it < from) < changes.partition_point(|it| *it < to)
+    };
     let words: Vec<HashSet<String>> = found.iter().map(|it| content_words(&it.1)).collect();
-    let changed = |from: usize, to: usize| changed_paths(&messages[from..to]).next().is_some();
     let is_old = |one: usize| {
-        (0..found.len()).any(|other| {
-            let (from, to) = (found[one].0, found[other].0);
-            from < to && words[one].intersection(&words[other]).count() >= SHARED && changed(from, to)
+        (one + 1..found.len()).take(MOST).any(|other| {
+            changed(found[one].0, found[other].0) && words[one].intersection(&words[other]).count() >= SHARED
         })
     };
     let old: Vec<&(usize, String)> = (0..found.len()).filter(|it| is_old(*it)).map(|it| &found[it]).collect();
@@ -152,12 +160,16 @@ pub(super) fn drop_old_diagnoses(messages: &[Message], request: usize, facts: &m
     });
 }
 
-/// The paths of the files that messages edit or create.
-fn changed_paths(messages: &[Message]) -> impl Iterator<Item = String> {
-    let acted = messages.iter().flat_map(Message::calls).flat_map(tools::actions);
-    let changed = acted.filter(|it| matches!(it.meaning, Meaning::Edit | Meaning::Create));
-    changed.filter_map(|it| it.path)
+/// The paths of the files that a message edits or creates.
+fn changed_paths(message: &Message) -> impl Iterator<Item = Option<String>> {
+    let changes = |it: &tools::Action| matches!(it.meaning, Meaning::Edit | Meaning::Create);
+    message.calls().flat_map(tools::actions).filter(changes).map(|it| it.path)
 }
+
+fn changes_files(message: &Message) -> bool {
+    changed_paths(message).next().is_some()
+}
+
 /// The end of the history: the last request, the model's last message, and its unanswered question.
 pub(super) fn read_end(history: &History, last: Option<usize>, said: Option<usize>, facts: &mut Vec<Fact>) {
     let messages = history.messages();
@@ -201,7 +213,12 @@ pub(super) fn read_end(history: &History, last: Option<usize>, said: Option<usiz
     if last.is_some_and(|it| it > said) {
         return;
     }
-    let changed: Vec<String> = changed_paths(&messages[said + 1..]).map(|it| it.replace('\\', "/")).collect();
+    let changed: Vec<String> = messages[said + 1..]
+        .iter()
+        .flat_map(changed_paths)
+        .flatten()
+        .map(|it| it.replace('\\', "/"))
+        .collect();
     // What is to be done in files that were changed since may be done.
     let done = |it: &&str| {
         let mut named = FILE_NAME.find_iter(it).map(|it| it.as_str()).peekable();
