@@ -23,7 +23,7 @@ static MACHINE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"|[$❯➜>#|│┃├└╭╰┌]\s|[|│┃├└╭╰┌]|(?:\([\w.-]+\) )?\S*[$#%] (?:cd|ls|npm|git|cargo|go|python)\b", // terminals and tables
     r"|</?[a-z][\w-]*[^>]*>\s*$|</|\{|\}|\]|//|/\*|\*/|#include|import .*;?$|from \S+ import|(?:const|let|var|func|fn|def|class|return|if|for|while|public|private|export)\b.*[;{:(]\s*$",
     r#"|"[^"]+":\s|[\w.-]+=\S+(?:\s+[\w.-]+=\S+)+\s*$|\w+:\s*$|━|═|─"#,
-    r")|[;{]\s*$|\|\w{4,5}\|\s|(?:\b\w+=\S+\s+){3}",
+    r")|[;{]\s*$|\|\w{4,5}\|\s|(?:\b\w+=\S+\s+){3}|─{5}",
 ));
 
 pub(crate) fn is_machine_output(line: &str) -> bool {
@@ -87,6 +87,9 @@ pub(in crate::facts) fn without_sentences(text: &str, gone: impl Fn(&str) -> boo
     over.fold(text.to_owned(), |rest, it| rest.replacen(it, "", 1))
 }
 
+/// What a line that only frames a text contains: `★ Insight ─────`.
+const RULER: &str = "─────";
+
 /// The lines of a text outside code blocks that contain words, tables included. `…` replaces a block, so that what
 /// precedes and follows it is not joined.
 pub(in crate::facts) fn lines(text: &str) -> Vec<&str> {
@@ -103,7 +106,7 @@ pub(in crate::facts) fn lines(text: &str) -> Vec<&str> {
                     out.push("…");
                 }
             }
-        } else if !fenced && line.chars().any(char::is_alphanumeric) {
+        } else if !fenced && line.chars().any(char::is_alphanumeric) && !line.contains(RULER) {
             // Drops the rest of a sentence that began before the block.
             let goes_on = torn && out.last() == Some(&"…") && line.starts_with(char::is_lowercase);
             let line = if goes_on { line.split_once(". ").map_or("", |it| it.1) } else { line };
