@@ -23,7 +23,7 @@ static MACHINE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"|[$❯➜>#|│┃├└╭╰┌]\s|[|│┃├└╭╰┌]|(?:\([\w.-]+\) )?\S*[$#%] (?:cd|ls|npm|git|cargo|go|python)\b", // terminals and tables
     r"|</?[a-z][\w-]*[^>]*>\s*$|</|\{|\}|\]|//|/\*|\*/|#include|import .*;?$|from \S+ import|(?:const|let|var|func|fn|def|class|return|if|for|while|public|private|export)\b.*[;{:(]\s*$",
     r#"|"[^"]+":\s|[\w.-]+=\S+(?:\s+[\w.-]+=\S+)+\s*$|\w+:\s*$|━|═|─"#,
-    r")|[;{]\s*$|\|\w{4,5}\|\s|(?:\b\w+=\S+\s+){3}|─{5}",
+    r")|[;{]\s*$|\|\w{4,5}\|\s|(?:\b\w+=\S+\s+){3}",
 ));
 
 pub(crate) fn is_machine_output(line: &str) -> bool {
