@@ -68,7 +68,7 @@ static RETRACTS: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)^\W*(?:(?:but |no,? |hm+,? )?wait(?:[,.!…—-]|$)|actually,? (?:no|that|this|it|i (?:think|bet|need)|the)\b|hm+[,.!…]|hold on\b|on second thought\b|unless(?:\.\.\.|…)|(?:so )?(?:that|it|this)['’]s not (?:it|right|the)\b)",
 );
 
-/// A working message from the last sentence on that takes back what precedes it.
+/// A message of a turn that goes on, without what its last retraction takes back.
 pub(super) fn after_retraction(text: &str) -> &str {
     let goes_on =
         |it: &str| CUES.announce.is_in(&Lowercased::of(it)) && it.to_lowercase().starts_with("actually");
@@ -340,7 +340,7 @@ static OFFERS: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 
 /// Which lines are a heading of offers, or the items below it.
 fn offered(all: &[&str]) -> Vec<bool> {
-    /// Maximum words of a heading without a mark, and characters in a language without blanks.
+    /// Maximum words of a heading without a mark, and characters in a language without spaces.
     const WORDS: usize = 4;
     const CHARS: usize = 15;
     let mut within = false;

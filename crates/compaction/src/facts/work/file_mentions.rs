@@ -59,7 +59,7 @@ pub(in crate::facts) fn in_prose(text: &str) -> Vec<&str> {
         let it = it.trim_end_matches(['.', ':', '!', '?', ']', '}', '>', '*']);
         it.trim_start_matches(|c| "{<*".contains(c) || c == '[' && !it.contains("]/"))
     });
-    // Without a blank between a word and a path: `請閱讀/Users/me/a.md`.
+    // No space between a word and a path: `請閱讀/Users/me/a.md`.
     let rooted =
         |it: &str| ["/Users/", "/home/", "/mnt/", "/root/", "/tmp/"].iter().any(|of| it.starts_with(of));
     let paths = paths.map(|it| match it.split_once('/') {

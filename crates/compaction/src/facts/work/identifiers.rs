@@ -126,8 +126,9 @@ fn is_search(action: &Action) -> bool {
     action.meaning == Meaning::Search || action.command.as_deref().is_some_and(by)
 }
 
-/// Drops identifiers that another fact makes redundant: hashes of commits that are listed with their subject,
-/// ports in a URL, symbols of deleted files, and symbols that a listed file is named after. Symbols of a renamed file get its new path.
+/// Drops identifiers that another fact makes redundant: hashes of commits that are listed with their subject, ports in
+/// a URL, symbols of deleted files, and symbols that a listed file is named after. Symbols of a renamed file get its
+/// new path.
 pub(in crate::facts) fn drop_redundant_names(facts: &mut Vec<Fact>) {
     let mut gone: HashMap<String, Option<String>> = HashMap::new();
     let mut there: HashSet<String> = HashSet::new();

@@ -49,10 +49,11 @@ const fn kind(name: Name, pattern: &'static str) -> (Name, AsciiFirstRegex) {
     (name, AsciiFirstRegex::new(pattern))
 }
 
-/// The name of the new ticket in the output of [`CREATES_TICKET`] commands.
+/// The name of the new ticket in the output of a command that creates one.
 static TICKET_CREATED: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)\bcreated (?:new )?(?:issue|bead|task|epic|bug|feature)?:? *([a-z]\w*-[a-z0-9.]*\d[a-z0-9.]*|[a-z]\w*-[a-z0-9]{2,5})\b|\x22id\x22: ?\x22([a-z]\w*-[\w.]+)\x22",
 );
+
 /// The names that were read, each once.
 #[derive(Default)]
 pub(super) struct Names {
