@@ -33,7 +33,8 @@ use history::{Call, History};
 pub(crate) use past::UNREADABLE;
 pub(crate) use past::{
     ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, BELOW, COMMITS, EARLIER, FILE_CHANGED,
-    FOLLOWED, GOES_ON, MORE_DONE, OF_EARLIER_REQUEST, REPLIED_BELOW, REPLY_TO, REPORTS, RESOLVED, UNCHECKED,
+    FOLLOWED, GOES_ON, MORE_DONE, OF_EARLIER_REQUEST, REPLIED_BELOW, REPLY_TO, REPORTS, RESOLVED, TOUCHED,
+    UNCHECKED,
 };
 pub use talk::overruled::refuted_replies;
 pub use talk::replies::{
@@ -48,7 +49,7 @@ pub(crate) use work::REPOSITORY;
 pub(crate) use work::command::attempt_key;
 pub use work::command::{checks_or_delivers, commit_subject, is_read_only, only_prepares};
 pub use work::outcome::{Outcome, error_lines};
-pub(crate) use work::resolution::is_misfit;
+pub(crate) use work::resolution::{is_misfit, is_missing_file};
 
 /// Whether a rule forbids, requires or prefers something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -337,6 +338,8 @@ fn read_messages(history: &History, origin: &(dyn Fn(usize) -> usize + Sync)) ->
     facts.extend(mode::read(history));
     skills::read(history, &mut facts);
     refusals::drop_guessed_causes(&mut facts);
+    work::excerpts::drop_outdated(history, &file_changes, &mut facts);
+    facts.extend(work::excerpts::read(history, directory.as_deref(), &file_changes));
     Ledger { facts: deduplicated(facts), file_changes, directory }
 }
 

@@ -7,7 +7,9 @@ use super::talk::replies::is_answer;
 use super::text::typed::slash_command;
 use super::text::{clip, flat, sentences, without_bold, without_markers};
 use super::voice::ToolTopic;
+use super::work::symbols::unnumbered;
 use super::{Detail, Fact, FileOp, Topic, input_of};
+use history::tools::{self, Action, Meaning};
 use history::{Call, History, Kind, Message, Role, Text};
 
 /// Prefix of a skill's text in the message that Claude Code adds after the call; its directory follows.
@@ -19,6 +21,9 @@ const LAUNCHING: &str = "Launching skill: ";
 /// Maximum prohibitions that are quoted from a skill, and maximum characters of each.
 const QUOTED: usize = 2;
 const QUOTE_CHARS: usize = 160;
+
+/// Bytes of a skill that only refers to another document: "Follow the instructions in ./workflow.md."
+const BRIEF: usize = 300;
 
 /// A skill as it was loaded, or a slash command; the name of a command includes its slash.
 struct Skill<'a> {
@@ -37,13 +42,28 @@ pub(in crate::facts) fn read(history: &History, facts: &mut Vec<Fact>) {
     let mut before = "";
     // Skills and commands whose calls Claude Code answered with one line; their texts follow in messages.
     let mut launched: VecDeque<String> = VecDeque::new();
+    // Skills that say little themselves, by their directory, and the calls that read a file of one.
+    let mut brief: HashMap<String, String> = HashMap::new();
+    let mut reads: HashMap<&str, String> = HashMap::new();
     for (number, message) in history.messages().iter().enumerate() {
         // The instructions of a slash command hold only for the request that it makes; an answer goes on with it.
         if message.is_prompt() && !is_answer(history.messages(), number) && !is_trivial(&message.plain()) {
             loaded.retain(|it, _| !it.starts_with('/'));
         }
         open.extend(message.calls().filter_map(|it| Some((&*it.id, name_of(it)?))));
+        reads.extend(message.calls().filter_map(|it| Some((&*it.id, document_of(it, &brief)?))));
+        for output in message.outputs().filter(|it| !it.failed) {
+            let Some(path) = reads.remove(&*output.id) else { continue };
+            if let Some(name) = brief.remove(&path) {
+                let text: Vec<&str> = output.text.as_str().lines().map(unnumbered).collect();
+                let skill = Skill { name: &name, path: Some(&path), text: &text.join("\n") };
+                loaded.insert(name.clone(), (number, line(&skill)));
+            }
+        }
         let mut load = |skill: &Skill| {
+            if let Some(path) = skill.path.filter(|_| skill.text.len() < BRIEF) {
+                brief.insert(path.to_owned(), skill.name.to_owned());
+            }
             loaded.insert(skill.name.to_owned(), (number, line(skill)));
         };
         for output in message.outputs().filter(|it| !it.failed) {
@@ -87,6 +107,14 @@ pub(in crate::facts) fn read(history: &History, facts: &mut Vec<Fact>) {
     let skills = loaded.into_values();
     facts
         .extend(skills.map(|(number, text)| Fact::from_tools(ToolTopic::Skills, number, text, Detail::None)));
+}
+
+/// The directory of the skill that says little itself, if a call reads one of its documents.
+fn document_of(call: &Call, brief: &HashMap<String, String>) -> Option<String> {
+    let reads = |it: &Action| it.meaning == Meaning::Read;
+    let mut paths = tools::actions(call).into_iter().filter(reads).filter_map(|it| it.path);
+    let path = paths.find(|it| it.ends_with(".md"))?;
+    brief.keys().find(|it| path.strip_prefix(it.as_str()).is_some_and(|it| it.starts_with('/'))).cloned()
 }
 
 /// Whether the output of a call is the text of a skill (OpenCode, Gemini CLI).
@@ -158,6 +186,12 @@ fn read_as_file<'a>(history: &'a History, fact: &'a Fact) -> Option<Skill<'a>> {
     let directory = path.strip_suffix("/SKILL.md").or_else(|| path.strip_suffix("\\SKILL.md"))?;
     let installed = INSTALLED.iter().any(|it| path.replace('\\', "/").contains(it));
     let name = directory.rsplit(['/', '\\']).next().filter(|_| installed)?;
+    // A skill that the user speaks of is what the work is on.
+    let place = format!("skills/{name}");
+    let mut prompts = history.prompts().filter(|it| *it < fact.message);
+    if prompts.any(|it| history.messages()[it].plain().contains(&place)) {
+        return None;
+    }
     let near = history.messages().iter().skip(fact.message).take(2);
     let mut outputs = near.flat_map(Message::outputs).filter(|it| !it.failed).map(|it| it.text.as_str());
     let head = format!("name: {name}\n");
@@ -184,7 +218,12 @@ fn line(skill: &Skill) -> String {
     let more = if forbidding.len() > QUOTED { " and more" } else { "" };
     let bans =
         if quoted.is_empty() { String::new() } else { format!(": it says {}{more}", quoted.join(" ")) };
-    format!("{}{place}{bans}", skill.name)
+    let goal = skill.text.lines().find_map(|it| it.strip_prefix("**Goal:** "));
+    let goal = goal.map(|it| clip(it, QUOTE_CHARS));
+    let goal = goal
+        .map(|(it, cut)| format!(", whose goal is \"{it}{}\"", if cut { " …" } else { "" }))
+        .unwrap_or_default();
+    format!("{}{place}{goal}{bans}", skill.name)
 }
 
 /// Whether a sentence, a part of `text`, is an item of a list below a condition: `If the file exists:`.

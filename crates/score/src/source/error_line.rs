@@ -65,6 +65,7 @@ pub(crate) fn strength(line: &str) -> u8 {
     // These only repeat that something above them failed, or announce hints below.
     if line.starts_with("error: failed to push some refs")
         || line.starts_with("error: script ") && line.contains(" exited with code ")
+        || ["+ CategoryInfo ", "+ FullyQualifiedErrorId "].iter().any(|it| line.starts_with(it))
     {
         return 1;
     }

@@ -154,6 +154,11 @@ impl<'a> Evidence<'a> {
         self.acts.get(&Activity::Switch).copied()
     }
 
+    /// The last message in which a file was written or edited.
+    pub(super) fn last_write(&self) -> Option<usize> {
+        self.files.values().flatten().filter(|it| it.2.changes()).map(|it| it.1).max()
+    }
+
     /// The last message in which a test, check or build succeeded.
     pub(super) fn last_check(&self) -> Option<usize> {
         let checks = [Activity::Test, Activity::Check, Activity::Build];

@@ -32,7 +32,8 @@ use headings::{
 };
 pub(crate) use headings::{
     ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, BELOW, COMMITS, EARLIER, FILE_CHANGED,
-    FOLLOWED, GOES_ON, MORE_DONE, OF_EARLIER_REQUEST, REPLIED_BELOW, REPLY_TO, REPORTS, RESOLVED, UNCHECKED,
+    FOLLOWED, GOES_ON, MORE_DONE, OF_EARLIER_REQUEST, REPLIED_BELOW, REPLY_TO, REPORTS, RESOLVED, TOUCHED,
+    UNCHECKED,
 };
 use history::{History, Kind, Message, Part};
 use step_index::StepIndex;
@@ -432,7 +433,7 @@ impl SummaryReader<'_> {
         let checked = ["- [x] ", "- [X] "].iter().any(|it| lead.starts_with(it));
         let body = without_markers(lead).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
         // Quotations stay verbatim.
-        let quotes = body.starts_with('"') || body.contains("→ \"");
+        let quotes = body.starts_with('"') || body.contains("→ \"") || topic == Topic::Excerpts;
         let body = if quotes { body } else { without_bold(&body) };
         // Our format: a goal or question that is marked as answered.
         let requests = matches!(topic, Topic::Goal | Topic::Last);

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::evidence::Evidence;
-use super::headings::{LOOKS, STATES};
+use super::headings::{LOOKS, STATES, TOUCHED};
 use super::progress;
 use super::step_index::MAX_CANDIDATES;
 use super::temporary;
@@ -284,6 +284,12 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
             step(it) && (nothing_left(it) || introduces(it) || done())
         })
         .collect();
+    let of_model = |it: &Fact| step(it) && it.voice() == Voice::Model;
+    let touched: Vec<bool> =
+        facts.iter().map(|it| of_model(it) && evidence.last_change(&it.text, it.message).is_some()).collect();
+    for (fact, _) in facts.iter_mut().zip(touched).filter(|it| it.1) {
+        fact.text.reword(|it| format!("{it}{TOUCHED}"));
+    }
     let mut done_steps = done_steps.into_iter();
     facts.retain(|_| !done_steps.next().unwrap_or(false));
     let answers = answers(history);

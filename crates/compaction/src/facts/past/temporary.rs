@@ -51,6 +51,10 @@ static CHECK_FAILED: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 static OFFER: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)(?:^|[.!?;:] )\W*(?:if you(?:['’]d| would)? (?:want|like|prefer|wish),? i(?:['’]ll| can| could| will)\b|i can (?:also )?\b.{0,120}\bif you(?:['’]d| would)? (?:want|like|prefer|wish)\b|(?:please (?:\w+ ){0,6})?let me know (?:if|when|whether|how it)\b|(?:please )?(?:restart|reload|rerun|review|try)\b.{0,80}\b(?:and|then) (?:i(?:['’]ll| will)|let me know|tell me)\b)[^?:]*$",
 );
+/// What the code lacks at the time: true until more is written.
+static LACKS_NOW: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)\b(?:right now|at the moment|as of now)\b.*\b(?:no|not|nothing|only|just|lacks?|missing|without)\b|\b(?:no|not|nothing|only|just|lacks?|missing|without|n['’]t)\b.*\b(?:right now|at the moment|as of now)\b",
+);
 static COMMIT_FAILED: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?i)\bcommit\b.{0,60}\b(?:fail|refus|reject)|\bfail\w*\b.{0,40}\bcommit\b");
 /// A rule that is limited to one task.
@@ -106,6 +110,7 @@ pub(in crate::facts) fn drop_outdated(history: &History, facts: &mut Vec<Fact>) 
     let worked = last_work(history, facts);
     let evidence = Evidence::of(facts);
     let (commit, check, switch) = (evidence.last_commit(), evidence.last_check(), evidence.last_switch());
+    let write = evidence.last_write();
     let says_missing = facts.iter().filter(|it| it.topic.is_statement() && NOT_THERE.is_match(&it.text));
     let seen_since = says_missing.flat_map(|fact| {
         let seen = |it: &&str| NOT_THERE.is_match(it) && evidence.all_there(it, fact.message);
@@ -131,6 +136,10 @@ pub(in crate::facts) fn drop_outdated(history: &History, facts: &mut Vec<Fact>) 
         // It is unknown which check a finding of the model is about.
         let checked = checked && fact.voice() == Voice::Summary;
         let (switched, message) = (since(switch), fact.message);
+        let lacked = fact.topic.is_statement() && since(write);
+        if lacked && !remove_sentences(fact, |it| LACKS_NOW.is_match(it)) {
+            return false;
+        }
         let is_outdated = |it: &str| {
             committed && STATE_OF_TREE.is_match(it)
                 || checked && CHECK_FAILED.is_match(it)

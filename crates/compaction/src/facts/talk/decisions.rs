@@ -2,8 +2,8 @@
 
 use super::is_very_short;
 use super::options::{
-    OFFERED_OPTION, OFFERS_IF, answers_by_question, beside_own_options, meaning_in, option, option_tables,
-    questions_of_tables, recommended, suggested,
+    OFFERED_OPTION, OFFERS_IF, answered_questions, answers_by_question, beside_own_options, meaning_in,
+    option, option_tables, questions_of_tables, recommended, suggested,
 };
 use super::report::text_of_model;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
@@ -167,6 +167,14 @@ pub(super) fn read_decisions(
         if only_letters || !answers.is_empty() {
             return;
         }
+    }
+    let each: Vec<_> = prompt.parts().iter().flat_map(|it| answered_questions(&before, it)).collect();
+    if !each.is_empty() {
+        facts.extend(each.into_iter().filter_map(|(asked, said)| {
+            let detail = Detail::Choice { asked: Some(asked), means: None, refused: false, superseded: None };
+            Some(Fact::from_user(Topic::Decisions, number, prompt.quote(said)?, detail))
+        }));
+        return;
     }
     // An option may be quoted only to ask about it.
     let asks_about = is_question(whole) && whole.split_whitespace().count() > MAX_ECHO_WORDS;
@@ -465,4 +473,5 @@ pub(in crate::facts) fn answers_question(prompt: &Message, before: &Message) -> 
     let Some(prompt) = Prompt::of(prompt) else { return false };
     let before = text_of_model(before);
     closing_question(&before).is_some_and(|it| replies_to(it, &prompt.whole()))
+        || !answered_questions(&before, &prompt.whole()).is_empty()
 }

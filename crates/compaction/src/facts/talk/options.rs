@@ -100,7 +100,7 @@ pub(super) fn questions_of_tables(message: &str, tables: usize) -> Option<String
 
 /// The answers to numbered questions, `Q1: B, Q2: 45 seconds`: index of the question, and the answer.
 pub(super) fn answers_by_question(prompt: &str) -> Vec<(usize, &str)> {
-    static NUMBER: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)\bQ(?:uestion )?([1-9]) ?[:.)=-] ?");
+    static NUMBER: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)\bQ(?:uestion )?([1-9]\d?) ?[:.)=-] ?");
     let numbers: Vec<_> = NUMBER.captures_iter(prompt).filter_map(|it| it.get(0).zip(it.get(1))).collect();
     let ends = numbers.iter().skip(1).map(|it| it.0.start()).chain([prompt.len()]);
     let answer = |((whole, number), end): (&(regex::Match<'_>, regex::Match<'_>), usize)| {
@@ -109,6 +109,24 @@ pub(super) fn answers_by_question(prompt: &str) -> Vec<(usize, &str)> {
         (!said.is_empty()).then_some((at - 1, said))
     };
     numbers.iter().zip(ends).filter_map(answer).collect()
+}
+
+/// The answers of a prompt to the questions that a message numbers, `❓ **Q8** - **Where do templates live?**`: each
+/// question, and the answer.
+pub(super) fn answered_questions<'p>(message: &str, prompt: &'p str) -> Vec<(String, &'p str)> {
+    static NUMBERED: AsciiFirstRegex = AsciiFirstRegex::new(r"(?m)^\W*Q(?:uestion )?([1-9]\d?)\b\W*(\w.*)$");
+    const CHARS: usize = 160;
+    let answers = answers_by_question(prompt);
+    let questions: Vec<(usize, String)> = NUMBERED
+        .captures_iter(message)
+        .filter_map(|it| {
+            let told = sentences(it.get(2)?.as_str()).first().map(|it| clip(it, CHARS).0.to_owned())?;
+            Some((it.get(1)?.as_str().parse().ok()?, format!("Q{} {}", &it[1], without_bold(&told))))
+        })
+        .collect();
+    let asked = |at: usize| questions.iter().find(|it| it.0 == at + 1).map(|it| it.1.clone());
+    let both: Vec<_> = answers.into_iter().filter_map(|(at, said)| Some((asked(at)?, said))).collect();
+    if both.len() > 1 { both } else { Vec::new() }
 }
 
 /// What an answer stands for in the table of its question; the answer itself, if it names no option.

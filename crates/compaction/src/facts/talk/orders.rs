@@ -137,7 +137,7 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, answers: bool
             let prohibits = || polarity == Polarity::Forbid && PROHIBITS.is_match(sentence);
             let alone = whole || in_list || briefs && prohibits();
             let typed = region == Region::Typed;
-            let describes = DESCRIBES_FEATURE.is_match(part) && !prohibits();
+            let describes = DESCRIBES_FEATURE.is_match(part) && !prohibits() || OF_PRODUCT.is_match(sentence);
             let topic = if !typed || describes || !in_list && is_listed_task(part, sentence) {
                 Topic::Directives
             } else {
@@ -152,6 +152,10 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, answers: bool
                 clause_with_cue(sentence)
             } else if typed && (REFERS_BACK.is_match(sentence) || POINTS_BACK.is_match(sentence)) {
                 with_sentence_before(part, sentence).unwrap_or(sentence)
+            } else if let Some(both) = with_scope(part, sentence).filter(|_| typed) {
+                // The first of the two may be told already.
+                facts.retain(|it| it.message != number || !both.starts_with(it.text.as_str()));
+                both
             } else {
                 sentence
             };
@@ -171,6 +175,11 @@ static NO_NEED: AsciiFirstRegex =
 
 /// A prompt whose sentences say what a feature does, not how to work: Spec Kit's command for a specification.
 static DESCRIBES_FEATURE: AsciiFirstRegex = AsciiFirstRegex::new(r"^\s*/(?:speckit\.)?specify\b");
+
+/// A prohibition of what a program does: "Do not redirect to the start page when the login fails."
+static OF_PRODUCT: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)^\W*(?:do not|don['’]?t|never) (?:redirect|navigate|show|display|render|allow|accept|expose)\b.* (?:when|if|on|until|unless|after|while) ",
+);
 
 /// A file and line, as reviews cite them: `src/main.rs:12`.
 static PLACE: AsciiFirstRegex = AsciiFirstRegex::new(
@@ -400,6 +409,16 @@ fn with_sentence_before<'a>(part: &'a str, sentence: &str) -> Option<&'a str> {
     let last = statements(before.get(paragraph..)?).pop()?;
     let both = &part[offset(last, part)..at + sentence.len()];
     (both.chars().count() <= MAX_RULE_CHARS).then_some(both)
+}
+
+/// A sentence that limits what the one before it says, with that one, if that one says what it is about: "For the drawer,
+/// do not refactor. Only make small changes."
+fn with_scope<'a>(part: &'a str, sentence: &str) -> Option<&'a str> {
+    static LIMITS: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)^\W*(?:only|just)\b");
+    static SCOPED: AsciiFirstRegex =
+        AsciiFirstRegex::new(r"(?i)^\W*(?:for|in|on|when|with|as for|regarding) [^,.;:]{3,80},");
+    let both = LIMITS.is_match(sentence).then(|| with_sentence_before(part, sentence)).flatten()?;
+    SCOPED.is_match(both).then_some(both)
 }
 
 /// A sentence that introduces a list, with the items below it, up to the maximum length of a rule.

@@ -243,8 +243,12 @@ pub(in crate::facts) fn without_durations(text: &str) -> std::borrow::Cow<'_, st
     DURATION.replace_all(text, "")
 }
 
+/// A text without bold marks; in code in backticks, `**` is part of a pattern.
 pub(in crate::facts) fn without_bold(text: &str) -> String {
-    text.replace("**", "")
+    let spans = text.split('`').enumerate();
+    let plain: Vec<_> =
+        spans.map(|(at, it)| if at % 2 == 0 { it.replace("**", "") } else { it.to_owned() }).collect();
+    plain.join("`")
 }
 
 /// At most `chars` characters of a text, cut at a word boundary, since half a path or name is wrong. Text without

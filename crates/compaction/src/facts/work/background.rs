@@ -4,6 +4,7 @@ use super::Work;
 use super::command::{Operation, ParsedCommand};
 use super::outcome::{self, Outcome};
 use crate::facts::{Detail, input_of};
+use history::tools;
 use history::{Call, Output};
 
 /// Words of commands that run until they are stopped.
@@ -43,9 +44,19 @@ impl Work<'_> {
         let id = ["session_id", "task_id", "bash_id", "shell_id"].iter().find_map(|key| input.get(key));
         let Some(session) = id.map(|it| it.to_string().trim_matches('"').to_string()) else { return };
         let Some(command) = self.background.get(&session).cloned() else { return };
-        // Codex could not reach the session, which may still run.
+        // Codex could not reach the session, which may still run; what cannot be stopped has ended.
+        let stops = || ["stop", "kill"].iter().any(|it| call.name.to_lowercase().contains(it));
         if output.text.as_str().starts_with("write_stdin failed: ") {
             return;
+        }
+        if output.failed && stops() {
+            self.background.remove(&session);
+            return self.record_outcome(
+                number,
+                &command,
+                Outcome::default(),
+                &Output::new("", String::new()),
+            );
         }
         // Claude Code prints the task's state around what it printed.
         let text = output.text.as_str();
@@ -69,8 +80,21 @@ impl Work<'_> {
         self.record_outcome(number, &command, outcome, output);
     }
 
-    /// Reads client messages of Claude Code: commands that the user ran, and results of background commands.
+    /// Reads messages of the client: the files that OpenCode attaches, and of Claude Code commands that the user ran and
+    /// results of background commands.
     pub(super) fn read_client_text(&mut self, number: usize, text: &str) {
+        const ATTACHED: &str = "Called the Read tool with the following input: ";
+        if let Some(rest) = text.strip_prefix(ATTACHED) {
+            let call = Call {
+                id: "".into(),
+                name: "read".into(),
+                input: rest.lines().next().unwrap_or_default().into(),
+                freeform: false,
+                signature: None,
+            };
+            let output = Output::new("", text);
+            tools::actions(&call).iter().for_each(|it| self.record_file_action(number, it, &output));
+        }
         if let Some(command) = element(text, "bash-input") {
             self.user_command = Some(command.trim().to_owned());
         }

@@ -194,11 +194,12 @@ fn known_path(
     // Every worktree has files of the same names.
     let tree = file_mentions::tree_of(&name, base);
     let here = |it: &&String| file_mentions::tree_of(it, base) == tree;
-    // Git's path may begin above the working directory.
+    // A file outside of the working directory is not in its repository, and git's path may begin above it.
     let above = |known: &&String| {
         let prefix = name.strip_suffix(known.as_str()).unwrap_or_default().trim_end_matches('/');
         let ends = |base: &str| base.replace('\\', "/").trim_end_matches('/').ends_with(prefix);
-        prefix.is_empty() || base.is_none_or(ends)
+        let outside = base.is_some() && is_absolute(known) && !is_absolute(&name);
+        !outside && (prefix.is_empty() || base.is_none_or(ends))
     };
     let mut same =
         files.keys().filter(|it| it.contains('/') && may_be_same_file(it, &name) && above(it)).filter(here);

@@ -75,7 +75,7 @@ impl Work<'_> {
         let Some(word) = sentences(text).into_iter().filter(says).find_map(excuse_in) else { return };
         for error in self.recent_errors().filter(|it| it.message == newest) {
             if let Detail::Error { of: Some(of), excused, .. } = &mut error.detail
-                && command::checks_or_delivers(of)
+                && (command::checks_or_delivers(of) || !command::is_read_only(of))
             {
                 *excused = Some((number, word));
             }

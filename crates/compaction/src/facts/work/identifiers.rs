@@ -126,6 +126,16 @@ fn is_search(action: &Action) -> bool {
     action.meaning == Meaning::Search || action.command.as_deref().is_some_and(by)
 }
 
+/// Whether a file has the name of a symbol, with its directory or without: `LandingPage` in `landing-page.tsx`,
+/// `DashboardPage` in `dashboard/page.tsx`.
+fn is_named_after(file: &str, symbol: &str) -> bool {
+    let plain = |it: &str| it.chars().filter(|it| it.is_alphanumeric()).collect::<String>().to_lowercase();
+    let stem = plain(file_name(file).split('.').next().unwrap_or_default());
+    let directory = plain(file.rsplit('/').nth(1).unwrap_or_default());
+    let symbol = plain(symbol);
+    symbol == stem || symbol == directory + &stem
+}
+
 /// Drops identifiers that another fact makes redundant: hashes of commits that are listed with their subject, ports in
 /// a URL, symbols of deleted files, and symbols that a listed file is named after. Symbols of a renamed file get its
 /// new path.
@@ -169,10 +179,7 @@ pub(in crate::facts) fn drop_redundant_names(facts: &mut Vec<Fact>) {
                 true
             }
             Some(None) => false,
-            None => {
-                let stem = file_name(file).split('.').next();
-                !(stem == Some(&*it.text) && there.contains(file))
-            }
+            None => !(is_named_after(file, &it.text) && there.contains(file)),
         },
         _ => true,
     });

@@ -26,6 +26,11 @@ static MISSING_PROGRAM: AsciiFirstRegex =
 pub(super) static MISSING_FILE: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)no such file|not found|does not exist|did not match any|ENOENT|cannot find|can't open",
 );
+/// Whether an error says that a file is not there.
+pub(crate) fn is_missing_file(error: &str) -> bool {
+    MISSING_FILE.is_match(error)
+}
+
 /// A module or program is not installed; one of the groups captures its name.
 static MISSING_MODULE_OR_PROGRAM: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r#"No module named ['"]?([A-Za-z_][\w.]*)|[Cc]annot find (?:module|package) ['"]([@A-Za-z][\w@/.-]*)"#,

@@ -194,7 +194,11 @@ impl Symbols {
         if !file.is_none_or(is_code) {
             return;
         }
-        let defined = clip(output, MOST).0.lines().filter_map(|it| definition(unnumbered(it)));
+        let lines = || clip(output, MOST).0.lines().map(unnumbered);
+        let above = std::iter::once("").chain(lines());
+        // Rust marks a test in the line above it.
+        let is_test = |it: &str| it.trim_start().starts_with("#[") && it.trim_end().ends_with("test]");
+        let defined = lines().zip(above).filter(|it| !is_test(it.1)).filter_map(|it| definition(it.0));
         let file = || file.map(str::to_owned);
         self.shown.extend(defined.filter(|it| is_symbol(it)).map(|it| Shown {
             name: it.to_owned(),
@@ -301,7 +305,7 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Whether a word can only be a name of code: it has an underscore, or capitals inside.
-fn is_symbol(word: &str) -> bool {
+pub(super) fn is_symbol(word: &str) -> bool {
     (5..=60).contains(&word.len())
         && word.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_')
         && word.starts_with(|it: char| it.is_ascii_alphabetic())
@@ -310,13 +314,13 @@ fn is_symbol(word: &str) -> bool {
 }
 
 /// A line without the line number of a viewer.
-fn unnumbered(line: &str) -> &str {
+pub(in crate::facts) fn unnumbered(line: &str) -> &str {
     let rest = line.trim_start_matches([' ', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']);
     if rest.len() == line.len() { line } else { rest.strip_prefix(['→', '\t', ':', '|']).unwrap_or(line) }
 }
 
 /// The function or type that a line of code defines, or a constant that is exported or in capitals.
-fn definition(line: &str) -> Option<&str> {
+pub(super) fn definition(line: &str) -> Option<&str> {
     const KEYWORDS: [&str; 11] = [
         "fn",
         "func",

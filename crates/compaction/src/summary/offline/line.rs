@@ -9,8 +9,9 @@ use crate::facts::{
     ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, AnsweredRequest, BELOW, COMMITS, Detail,
     EARLIER, FILE_CHANGED, Fact, FileOp, Ledger, Name, OF_EARLIER_REQUEST, Outcome, Polarity, REPLIED_BELOW,
     REPLY_TO, REPORTS, REPOSITORY, RESOLVED, Topic, UNREADABLE, Voice, attempt_key, commit_subject,
-    is_misfit, is_read_only,
+    is_misfit, is_missing_file, is_read_only,
 };
+use history::tools::{self, Meaning};
 
 /// A fact as written; lines with the same label and group are joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -133,6 +134,11 @@ impl LineStyle {
         if self.last_work.is_none_or(|it| it <= error.message) {
             return "unresolved".to_owned();
         }
+        let reads =
+            of.and_then(|it| it.split(' ').next()).is_some_and(|it| tools::meaning(it) == Meaning::Read);
+        if reads && is_missing_file(&error.text) {
+            return "not there".to_owned();
+        }
         let request = self.answers.iter().rfind(|it| it.request < error.message);
         let told = error.message..self.end;
         if let Some(by) = request.filter(|it| !it.passed_over && !it.leaves_open && told.contains(&it.reply))
@@ -247,6 +253,7 @@ fn raw_line(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
                     .filter(|_| over.is_some() && !style.follows_up && fact.voice() == Voice::User);
                 single(plan.unwrap_or_else(|| words(fact, chars))).ending(&style.end_of_goal(fact, over))
             }
+            Topic::Excerpts => single(cut(&fact.text, chars)),
             Topic::Last => single(words(fact, chars)).ending(&style.answer_of_last(fact)),
             // Others of an earlier request are told as what the user said.
             Topic::Directives if fact.detail == Detail::Rule(Polarity::Forbid) => {

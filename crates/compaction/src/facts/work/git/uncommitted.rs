@@ -146,6 +146,8 @@ impl Uncommitted {
                     || path.ends_with(it)
                     || path.contains(&format!("/{it}/"))
                     || it.ends_with(path.as_str())
+                    // Of an untracked directory, what else is in it is unknown.
+                    || path.ends_with('/') && it.starts_with(path.trim_end_matches('/'))
             };
             !whole && !staged.iter().any(of)
         });
@@ -195,7 +197,7 @@ impl Uncommitted {
         origin: &dyn Fn(usize) -> usize,
     ) -> Option<String> {
         /// Maximum number of files that are named.
-        const NAMED: usize = 8;
+        const NAMED: usize = 12;
         /// Maximum number of earlier untracked files that are named.
         const FEW: usize = 4;
         let works = !self.edited.is_empty() || self.committed.is_some();
