@@ -309,6 +309,8 @@ pub(super) struct Answer {
     pub(super) said: Quote,
     /// Rules in what the user typed instead of choosing an option.
     pub(super) rules: Vec<(Polarity, Quote)>,
+    /// What the chosen option excludes, in its description.
+    pub(super) means: Option<String>,
 }
 
 /// Questions and answers in the output of a tool that asks the user.
@@ -329,7 +331,8 @@ pub(super) fn user_replies(call: &Call, answered: &UserReply) -> Vec<Answer> {
             sentences(without_labels(&said, &labels)).into_iter().filter(|it| !QUESTION_START.is_match(it));
         let rules = typed.filter_map(|it| Some((polarity(it)?, answered.quote(it.to_owned()))));
         let question = question.map(|it| if BOTH.is_match(&said) { with_options(&input, it) } else { it });
-        Answer { question, rules: rules.collect(), said: answered.quote(said) }
+        let means = question.as_deref().and_then(|it| restriction_of(&input, it, &said));
+        Answer { question, rules: rules.collect(), said: answered.quote(said), means }
     };
     let given = answers_in(&input, output.text.as_str()).into_iter();
     let given = given.map(|(question, said)| (question, without_none(&said).to_owned()));
@@ -353,14 +356,28 @@ static BOTH: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)^\W*(?:both|all(?: of (?:them|these|the above))?|neither|两者都要?|都要|全部|兩者都要?|beides?|les deux|ambos|ambas|둘 다|両方)\W*$",
 );
 
-/// A question with the options that a call offers for it.
-fn with_options(input: &Value, question: String) -> String {
+/// The options that a call offers for a question.
+fn options_of<'i>(input: &'i Value, question: &str) -> &'i [Value] {
     let asks = |it: &&Value| {
         it.get("question").and_then(Value::as_str).is_some_and(|it| it.trim() == question.trim())
     };
-    let options = questions(input).iter().find(asks).and_then(|it| it.get("options")?.as_array());
-    let labels: Vec<&str> =
-        options.into_iter().flatten().filter_map(|it| it.get("label")?.as_str()).collect();
+    let asked = questions(input).iter().find(asks);
+    asked.and_then(|it| it.get("options")?.as_array()).map_or(&[], Vec::as_slice)
+}
+
+/// The description of the option that was chosen, if it excludes something: "import it, but don't use it yet".
+fn restriction_of(input: &Value, question: &str, answer: &str) -> Option<String> {
+    static EXCLUDES: AsciiFirstRegex =
+        AsciiFirstRegex::new(r"(?i)\b(?:but (?:not|do|leave|keep)|do not|don['’]t|without|except|only)\b");
+    let label = |it: &Value| it.get("label").and_then(Value::as_str).map(str::trim) == Some(answer.trim());
+    let chosen = options_of(input, question).iter().find(|it| label(it))?;
+    chosen.get("description")?.as_str().filter(|it| EXCLUDES.is_match(it)).map(flat)
+}
+
+/// A question with the options that a call offers for it.
+fn with_options(input: &Value, question: String) -> String {
+    let options = options_of(input, &question).iter();
+    let labels: Vec<&str> = options.filter_map(|it| it.get("label")?.as_str()).collect();
     if labels.is_empty() { question } else { format!("{question} ({})", labels.join(" / ")) }
 }
 

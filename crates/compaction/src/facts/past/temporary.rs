@@ -6,9 +6,10 @@ use crate::facts::talk::report::is_report;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::rule::polarity;
-use crate::facts::text::sentences;
+use crate::facts::text::{content_words, sentences};
 use crate::facts::{Detail, Fact, Polarity, Topic, Voice};
-use history::{History, Kind, Message, Role};
+use history::tools::{self, Meaning};
+use history::{Call, History, Kind, Message, Role};
 
 /// A note in parentheses about what a finished step still waits for.
 pub(super) static PENDING_NOTE: AsciiFirstRegex = AsciiFirstRegex::new(
@@ -54,6 +55,10 @@ static OFFER: AsciiFirstRegex = AsciiFirstRegex::new(
 /// What the code lacks at the time: true until more is written.
 static LACKS_NOW: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)\b(?:right now|at the moment|as of now)\b.*\b(?:no|not|nothing|only|just|lacks?|missing|without)\b|\b(?:no|not|nothing|only|just|lacks?|missing|without|n['’]t)\b.*\b(?:right now|at the moment|as of now)\b",
+);
+/// What the code lacks: true until it is added.
+static LACKS: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)\bthere(?:['’]s| is| are) (?:currently |still )?no\b|\blacks?\b|\b(?:does|do)(?:n['’]t| not) (?:yet )?(?:have|support|accept|expose)\b",
 );
 static COMMIT_FAILED: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?i)\bcommit\b.{0,60}\b(?:fail|refus|reject)|\bfail\w*\b.{0,40}\bcommit\b");
@@ -137,7 +142,10 @@ pub(in crate::facts) fn drop_outdated(history: &History, facts: &mut Vec<Fact>) 
         let checked = checked && fact.voice() == Voice::Summary;
         let (switched, message) = (since(switch), fact.message);
         let lacked = fact.topic.is_statement() && since(write);
-        if lacked && !remove_sentences(fact, |it| LACKS_NOW.is_match(it)) {
+        let by_model = fact.voice() == Voice::Model;
+        let at = fact.message;
+        let supplied = |it: &str| by_model && was_added(history, it, at);
+        if lacked && !remove_sentences(fact, |it| LACKS_NOW.is_match(it) || supplied(it)) {
             return false;
         }
         let is_outdated = |it: &str| {
@@ -170,6 +178,22 @@ pub(in crate::facts) fn drop_outdated(history: &History, facts: &mut Vec<Fact>) 
         !(step || (fact.topic.is_statement() || fact.topic == Topic::Errors)) || remove_sentences(fact, state)
     });
     drop_fulfilled_prohibitions(history, facts);
+}
+
+/// Whether a call after message `at` wrote what a sentence says is lacking: most of the words that name it.
+fn was_added(history: &History, sentence: &str, at: usize) -> bool {
+    const FEWEST: usize = 2;
+    let Some(found) = LACKS.find(sentence) else { return false };
+    let clause = sentence[found.end()..].split([',', ';', ':', '—', '(']).next().unwrap_or_default();
+    let lacking = content_words(clause);
+    let written = |it: &Call| {
+        let input = it.input.as_str().to_lowercase();
+        lacking.iter().filter(|it| input.contains(it.as_str())).count() * 3 >= lacking.len() * 2
+    };
+    let changes =
+        |it: &Call| tools::actions(it).iter().any(|it| matches!(it.meaning, Meaning::Edit | Meaning::Create));
+    lacking.len() >= FEWEST
+        && history.messages()[at + 1..].iter().flat_map(Message::calls).any(|it| written(it) && changes(it))
 }
 
 /// Drops what an earlier summary forbids for one task, once the user orders it.

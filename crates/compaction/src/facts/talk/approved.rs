@@ -8,7 +8,7 @@ use super::report::{join_sentences, text_of_model};
 use crate::facts::mode::says_approved;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
-use crate::facts::text::{clip, lines, without_markers};
+use crate::facts::text::{clip, flat, lines, without_markers};
 use crate::facts::voice::{ModelTopic, Prompt};
 use crate::facts::{Fact, Topic, input_of};
 use history::tools::{self, Meaning};
@@ -38,6 +38,8 @@ struct Plan {
     message: usize,
     approved: usize,
     text: String,
+    /// Where the client saved it.
+    file: Option<String>,
 }
 
 /// Reads the plan that is being carried out. It replaces the plan of an earlier summary, and the finding that
@@ -50,8 +52,23 @@ pub(in crate::facts) fn read(history: &History, facts: &mut Vec<Fact>) {
     };
     let told = |it: &Fact| it.topic == Topic::Findings && it.message == plan.message;
     facts.retain(|it| it.topic != Topic::Approved && !told(it));
-    let text = join_sentences(&lines(&plan.text), CHARS);
+    let mut text = join_sentences(&lines(&with_code(&plan.text)), CHARS);
+    if let Some(file) = plan.file {
+        text = format!("(saved in {file}) {text}");
+    }
     facts.push(Fact::from_model(ModelTopic::Approved, plan.message, text));
+}
+
+/// A plan with each code block on one line: what is to be done may stand in it.
+fn with_code(plan: &str) -> String {
+    const CODE_CHARS: usize = 240;
+    let code = |it: &str| {
+        let text = flat(it.split_once('\n').map_or("", |it| it.1)).replace('`', "'");
+        let (head, cut) = clip(&text, CODE_CHARS);
+        if head.is_empty() { String::new() } else { format!("`{head}{}`\n", if cut { " …" } else { "" }) }
+    };
+    let pieces = plan.split("```").enumerate();
+    pieces.map(|(at, it)| if at % 2 == 0 { it.to_owned() } else { code(it) }).collect()
 }
 
 /// The plan that was approved last.
@@ -78,7 +95,9 @@ fn last(messages: &[Message]) -> Option<Plan> {
             if let Some((at, plan)) = presented.remove(&*output.id)
                 && says_approved(output.text.as_str())
             {
-                found = Some(Plan { message: at, approved: number, text: plan });
+                let saved = output.text.as_str().split_once("plan has been saved to: ").map(|it| it.1);
+                let file = saved.and_then(|it| it.lines().next()).map(|it| it.trim().to_owned());
+                found = Some(Plan { message: at, approved: number, text: plan, file });
             }
         }
         if let Some(prompt) = Prompt::of(message) {
@@ -92,7 +111,8 @@ fn last(messages: &[Message]) -> Option<Plan> {
             }
             let named = plan.filter(|_| THE_PLAN.is_match(&whole)).map(read);
             if let Some((at, text)) = named.or(proposed).filter(|it| approves(&whole, &it.1)) {
-                found = Some(Plan { message: at, approved: number, text: in_tags(&text).to_owned() });
+                found =
+                    Some(Plan { message: at, approved: number, text: in_tags(&text).to_owned(), file: None });
             }
         } else if message.role == Role::Assistant
             && message.kind == Kind::Said

@@ -7,6 +7,7 @@ use super::command::{ParsedCommand, is_read_only};
 use super::runs::output_directory;
 use super::symbols::{definition, is_symbol, single_file};
 use super::{has_failed, paths};
+use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat};
 use crate::facts::voice::ToolTopic;
 use crate::facts::{Detail, Fact, Topic, Voice};
@@ -97,6 +98,8 @@ fn lines_of(message: usize, actions: &[Action], output: &Output, base: Option<&s
     let dir = output_directory(actions, base).flatten();
     // Some searches print the file above its lines.
     let mut above: Option<String> = None;
+    // Whether a document lists what it does not want.
+    let mut excluded = false;
     let mut out = Vec::new();
     for line in clip(output.text.as_str(), MOST).0.lines() {
         let (source, number, text) = match Printed::of(line) {
@@ -111,14 +114,22 @@ fn lines_of(message: usize, actions: &[Action], output: &Output, base: Option<&s
             Printed::Plain(text) => (own.clone(), None, text),
         };
         let Some(source) = source.filter(|it| is_quotable(it)) else { continue };
+        if text.trim_start().starts_with('#') && is_document(&source) {
+            excluded = EXCLUDES.is_match(text);
+        }
         // A longer line is data.
         let tells = |it: &str| it.len() < 600 && !imports(it) && !it.starts_with(['#', '<']);
-        if tells(text.trim_start()) {
+        if !excluded && tells(text.trim_start()) {
             out.push(Line { source, number, text: flat(text), message });
         }
     }
     out
 }
+
+/// The heading of a list of what is not wanted or no longer holds.
+static EXCLUDES: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)\b(?:non-?goals?|not goals?|out of scope|not in scope|rejected|alternatives|deprecated|removed|obsolete|changelog)\b",
+);
 
 /// Whether an action shows lines of files and changes nothing.
 fn shows_files(action: &Action) -> bool {

@@ -477,7 +477,7 @@ impl Work<'_> {
     }
 
     fn record_replies(&mut self, number: usize, call: &Call, answered: &UserReply) {
-        for Answer { question, said, rules } in user_replies(call, answered) {
+        for Answer { question, said, rules, means } in user_replies(call, answered) {
             self.facts.extend(rules.into_iter().map(|(polarity, it)| {
                 Fact::from_user(rule_topic(&it, polarity), number, it, Detail::Rule(polarity))
             }));
@@ -489,7 +489,7 @@ impl Work<'_> {
                 *superseded = Some(number);
             }
             let refused = answered.output.failed;
-            let detail = Detail::Choice { asked: question, means: None, refused, superseded: None };
+            let detail = Detail::Choice { asked: question, means, refused, superseded: None };
             self.facts.push(Fact::from_user(Topic::Decisions, number, said, detail));
         }
     }

@@ -2,7 +2,7 @@
 
 use super::command::{Operation, ParsedCommand, program_is_read_only};
 use super::git::commits::branches;
-use super::outcome::{self, Outcome, says_nothing, wrong_flag};
+use super::outcome::{self, Outcome, package_scripts, says_nothing, wrong_flag};
 use super::paths::{file_name, is_absolute, path};
 use super::{FileState, Work, command, failure_message, has_failed, resolution};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
@@ -525,19 +525,6 @@ fn after_delete(command: &ParsedCommand) -> Vec<Vec<&str>> {
 /// The purpose of a call, where the agent states it (Claude Code, OpenCode).
 fn purpose(call: &Call) -> Option<String> {
     input_of(call).get("description")?.as_str().map(str::to_owned).filter(|it| !it.trim().is_empty())
-}
-
-/// The scripts of a package that npm or pnpm says it runs, `> pump@1.0.0 lint`, and those in what pnpm, Yarn or Bun
-/// says it runs: `$ pnpm lint && pnpm test`.
-fn package_scripts(text: &str) -> Vec<String> {
-    static SCRIPT: AsciiFirstRegex =
-        AsciiFirstRegex::new(r"(?m)^> (?:@[\w.-]+/)?[\w.-]+@\d\S* ([\w:.-]+)(?: [/~]\S*)?$");
-    static CHAIN: AsciiFirstRegex =
-        AsciiFirstRegex::new(r"(?m)^\$ ((?:p?npm|yarn|bun) [\w:. -]+(?: && [\w:. -]+)*)$");
-    let text = clip(text, 20_000).0;
-    let named = SCRIPT.captures_iter(text).filter_map(|it| Some(format!("npm run {}", it.get(1)?.as_str())));
-    let chained = CHAIN.captures_iter(text).filter_map(|it| Some(it.get(1)?.as_str()));
-    named.chain(chained.flat_map(|it| it.split(" && ")).map(str::to_owned)).collect()
 }
 
 /// What a command printed, without the header that Codex puts before it.

@@ -253,7 +253,6 @@ fn raw_line(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
                     .filter(|_| over.is_some() && !style.follows_up && fact.voice() == Voice::User);
                 single(plan.unwrap_or_else(|| words(fact, chars))).ending(&style.end_of_goal(fact, over))
             }
-            Topic::Excerpts => single(cut(&fact.text, chars)),
             Topic::Last => single(words(fact, chars)).ending(&style.answer_of_last(fact)),
             // Others of an earlier request are told as what the user said.
             Topic::Directives if fact.detail == Detail::Rule(Polarity::Forbid) => {

@@ -16,7 +16,7 @@ use printed::{
     commits_in, conflict, created_issue, ends_as_failed, ends_in_question, ends_unanswered, failed_verdict,
     is_authenticated, is_pushed, is_rebased, pull_request,
 };
-pub(super) use printed::{is_conflict, says_nothing, wrong_flag};
+pub(super) use printed::{is_conflict, package_scripts, says_nothing, wrong_flag};
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Outcome {
