@@ -596,5 +596,5 @@ pub(super) const ERROR_LABELS: &[&str] = &[
 
 /// Parts of lines that say why something was not done.
 pub(super) const REFUSALS: &[&str] = &[
-    "command not found", "are ignored by one of your", "ermission denied", " error: ", ": not found", "ERROR ",
+    "command not found", "are ignored by one of your", "ermission denied", " error: ", ": not found", "ERROR ", "is not a valid statement",
 ];

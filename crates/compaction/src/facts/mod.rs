@@ -338,8 +338,6 @@ fn read_messages(history: &History, origin: &(dyn Fn(usize) -> usize + Sync)) ->
     facts.extend(mode::read(history));
     skills::read(history, &mut facts);
     refusals::drop_guessed_causes(&mut facts);
-    work::excerpts::drop_outdated(history, &file_changes, &mut facts);
-    facts.extend(work::excerpts::read(history, directory.as_deref(), &file_changes));
     Ledger { facts: deduplicated(facts), file_changes, directory }
 }
 

@@ -22,6 +22,9 @@ const LAUNCHING: &str = "Launching skill: ";
 const QUOTED: usize = 2;
 const QUOTE_CHARS: usize = 160;
 
+/// Lines at the beginning of a skill among which it states its goal.
+const GOAL_LINES: usize = 8;
+
 /// Bytes of a skill that only refers to another document: "Follow the instructions in ./workflow.md."
 const BRIEF: usize = 300;
 
@@ -218,7 +221,9 @@ fn line(skill: &Skill) -> String {
     let more = if forbidding.len() > QUOTED { " and more" } else { "" };
     let bans =
         if quoted.is_empty() { String::new() } else { format!(": it says {}{more}", quoted.join(" ")) };
-    let goal = skill.text.lines().find_map(|it| it.strip_prefix("**Goal:** "));
+    // Further down, it may be a template's.
+    let goal = skill.text.lines().take(GOAL_LINES).find_map(|it| it.strip_prefix("**Goal:** "));
+    let goal = goal.filter(|it| !it.starts_with('['));
     let goal = goal.map(|it| clip(it, QUOTE_CHARS));
     let goal = goal
         .map(|(it, cut)| format!(", whose goal is \"{it}{}\"", if cut { " …" } else { "" }))

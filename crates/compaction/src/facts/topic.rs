@@ -214,14 +214,6 @@ topics! {
         place: ClaimPlace::Report,
         rank: 10,
     }
-    /// Lines of what was read for the current request, with their places.
-    Excerpts {
-        asked: "lines of files and pages that were read and will be needed, word for word, with their places",
-        mark: None,
-        lines: LineKind::Prose,
-        place: ClaimPlace::Report,
-        rank: 12,
-    }
     /// What the model found out and said, in this turn or by an earlier summary.
     Findings {
         asked: "what was found out",

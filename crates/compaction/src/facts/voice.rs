@@ -245,7 +245,6 @@ pub(super) enum ToolTopic {
     Errors,
     Tried,
     Identifiers,
-    Excerpts,
     Mode,
     Skills,
     /// A task list with open tasks, which the current turn read or changed.
@@ -287,7 +286,6 @@ impl Fact {
             ToolTopic::Unconfirmed => Topic::Unconfirmed,
             ToolTopic::Tried => Topic::Tried,
             ToolTopic::Identifiers => Topic::Identifiers,
-            ToolTopic::Excerpts => Topic::Excerpts,
             ToolTopic::Mode => Topic::Mode,
             ToolTopic::Skills => Topic::Skills,
             ToolTopic::Denied => Topic::Decisions,

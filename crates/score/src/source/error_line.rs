@@ -58,14 +58,14 @@ pub(crate) fn strength(line: &str) -> u8 {
         && kind.len() > 5
         && kind.chars().all(|c| c.is_alphanumeric() || c == '.' || c == '_');
     let placed = placed_message(line);
-    // Source code quoted with its line number is not a message.
-    if line.split_once(" | ").is_some_and(|it| it.0.trim().parse::<u32>().is_ok()) {
+    // Source code quoted with its line number is not a message, nor is what PowerShell prints below one.
+    let below = ["+ CategoryInfo ", "+ FullyQualifiedErrorId "].iter().any(|it| line.starts_with(it));
+    if below || line.split_once(" | ").is_some_and(|it| it.0.trim().parse::<u32>().is_ok()) {
         return 0;
     }
     // These only repeat that something above them failed, or announce hints below.
     if line.starts_with("error: failed to push some refs")
         || line.starts_with("error: script ") && line.contains(" exited with code ")
-        || ["+ CategoryInfo ", "+ FullyQualifiedErrorId "].iter().any(|it| line.starts_with(it))
     {
         return 1;
     }

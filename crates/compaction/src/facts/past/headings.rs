@@ -5,8 +5,7 @@ use crate::facts::{FileOp, Topic};
 
 /// Words in a heading, in lower case, by the topic of its section. A heading needs to contain only the beginning of a
 /// word; the first match counts.
-const SECTIONS: [(&str, Topic); 70] = [
-    ("excerpts", Topic::Excerpts),
+const SECTIONS: [(&str, Topic); 69] = [
     ("replies in earlier turns", Topic::Replies),
     ("analysis", Topic::Findings),
     ("critical context", Topic::Findings),
@@ -204,8 +203,9 @@ pub(crate) const UNCHECKED: &str = " last ran before the edits of ";
 pub(in crate::facts) const BELOW_ONCE: &str = " (asked now, whole below)";
 
 /// Suffixes that say how a line relates to the messages after it, now and in older summaries.
-pub(in crate::facts) const SUFFIXES: [&str; 10] = [
+pub(in crate::facts) const SUFFIXES: [&str; 11] = [
     TOUCHED,
+    REPORTED,
     EARLIER,
     FOLLOWED,
     GOES_ON,
@@ -219,6 +219,9 @@ pub(in crate::facts) const SUFFIXES: [&str; 10] = [
 
 /// Suffix of an open step whose files were changed after it was set.
 pub(crate) const TOUCHED: &str = " (its files were changed since)";
+
+/// Suffix of a finished step in whose files a check has reported errors since.
+pub(in crate::facts) const REPORTED: &str = " (errors were reported in its files since)";
 
 /// Label of commits in the summary; each follows with its hash, branch and subject.
 pub(crate) const COMMITS: &str = "git commit → ok";

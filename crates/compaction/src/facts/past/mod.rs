@@ -433,7 +433,7 @@ impl SummaryReader<'_> {
         let checked = ["- [x] ", "- [X] "].iter().any(|it| lead.starts_with(it));
         let body = without_markers(lead).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
         // Quotations stay verbatim.
-        let quotes = body.starts_with('"') || body.contains("→ \"") || topic == Topic::Excerpts;
+        let quotes = body.starts_with('"') || body.contains("→ \"");
         let body = if quotes { body } else { without_bold(&body) };
         // Our format: a goal or question that is marked as answered.
         let requests = matches!(topic, Topic::Goal | Topic::Last);

@@ -188,12 +188,16 @@ pub(super) fn ends_as_done(history: &History) -> bool {
 }
 
 /// Closes the steps that the model said were done. Earlier steps of the same list that were active become unconfirmed.
-pub(super) fn close_steps(history: &History, facts: &mut [Fact]) {
+/// `kept_up`: the model ticks the steps of its list off itself, so that what it turns to next closes none.
+pub(super) fn close_steps(history: &History, kept_up: bool, facts: &mut [Fact]) {
     let open = Fact::is_open_step;
     if !facts.iter().any(open) {
         return;
     }
-    let progress = Progress::of(history);
+    let mut progress = Progress::of(history);
+    if kept_up {
+        progress.moved_on.clear();
+    }
     let evidence = Evidence::of(facts);
     let mut steps: HashMap<&str, Vec<&str>> = HashMap::new();
     for step in facts.iter().filter(|it| open(it) && !only_runs(&it.text)) {

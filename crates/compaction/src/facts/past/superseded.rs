@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::evidence::Evidence;
-use super::headings::{LOOKS, STATES, TOUCHED};
+use super::headings::{LOOKS, REPORTED, STATES, TOUCHED};
 use super::progress;
 use super::step_index::MAX_CANDIDATES;
 use super::temporary;
@@ -18,7 +18,7 @@ use crate::facts::talk::{MAX_REPLY_BYTES, asks};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::rule::polarity;
-use crate::facts::text::{ends_with_colon, is_camel_case, sentences};
+use crate::facts::text::{FILE_NAME, ends_with_colon, is_camel_case, sentences};
 use crate::facts::voice::ModelTopic;
 use crate::facts::work::command::ParsedCommand;
 use crate::facts::{Detail, Fact, Polarity, Topic, Voice};
@@ -258,7 +258,7 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
     // Steps that the model ticked off show that it kept its list up to date, unless the only call set them so.
     let kept_up = facts.iter().any(|it| it.topic == Topic::Done && it.voice() == Voice::Model)
         && history.messages().iter().flat_map(Message::calls).filter(plans).take(2).count() != 1;
-    progress::close_steps(history, facts);
+    progress::close_steps(history, kept_up, facts);
     let evidence = Evidence::of(facts);
     let step = Fact::is_open_step;
     // "All requested work appears complete" is not an open step.
@@ -313,6 +313,22 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
     }
     if forgotten {
         join_forgotten(facts);
+    }
+    note_reported(facts);
+}
+
+/// Notes of each finished step whether a check has reported errors in a file that it names.
+fn note_reported(facts: &mut [Fact]) {
+    let report = |it: &Fact| match it.detail {
+        Detail::Diagnostics { .. } => Some((it.text.split(": ").next()?.to_owned(), it.message)),
+        _ => None,
+    };
+    let reports: Vec<(String, usize)> = facts.iter().filter_map(report).collect();
+    for step in facts.iter_mut().filter(|it| it.topic == Topic::Done && it.voice() == Voice::Model) {
+        let named = |path: &String| FILE_NAME.find_iter(&step.text).any(|it| path.ends_with(it.as_str()));
+        if reports.iter().any(|it| it.1 > step.message && named(&it.0)) {
+            step.text.reword(|it| format!("{it}{REPORTED}"));
+        }
     }
 }
 

@@ -244,6 +244,7 @@ pub(super) fn read_decisions(
             || polarity(sentence).is_some()
             || ASKS_WHETHER.is_match(sentence) && !sentence.contains("et's") && !sentence.contains("et’s")
             || COMPLAINS.is_match(sentence)
+            || LEAVES_OPEN.is_match(sentence)
             || CANNOT.is_match(sentence);
         let lower = Lowercased::of(sentence);
         if !other
@@ -255,6 +256,11 @@ pub(super) fn read_decisions(
         }
     }
 }
+
+/// The user leaves the choice to the model: "If you think it is too big, we can go with hints".
+static LEAVES_OPEN: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)^\W*(?:(?:and|but|so|or) )?if (?:u|you) (?:think|feel|want|prefer|believe|see)\b.*\b(?:can|could|may)\b",
+);
 
 /// The user accepts the offer that followed a "no": if both are about the same, the "no" no longer holds.
 fn take_back_refusal(number: usize, offer: &str, facts: &mut [Fact]) {

@@ -121,6 +121,11 @@ impl Work<'_> {
                 None => continue,
             };
             if let Some(command) = element(notice, "task-id").and_then(|it| self.background.remove(it)) {
+                // The code is that of the last program of a pipe.
+                let parsed = ParsedCommand::of(&command);
+                let hides = parsed.hides_failure() || parsed.ends_in_viewer() || parsed.masks_exit_code();
+                let hidden = outcome.ok == Some(true) && hides;
+                let outcome = if hidden { Outcome::default() } else { outcome };
                 self.record_outcome(number, &command, outcome, &Output::new("", String::new()));
             }
         }

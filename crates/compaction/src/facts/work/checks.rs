@@ -256,7 +256,10 @@ impl Work<'_> {
                 self.changes.iter().any(|change| change.message > message && *change.text == **it)
             };
             let files = files.into_iter().map(|(file, told)| (path(&file, dir.as_deref(), self.base), told));
-            let files: Vec<(String, Vec<String>)> = files.filter(|it| !changed(&it.0)).collect();
+            let mut files: Vec<(String, Vec<String>)> = files.filter(|it| !changed(&it.0)).collect();
+            // What the session changed comes first.
+            let own = |it: &String| self.files.get(it).is_some_and(|it| it.op.changes());
+            files.sort_by_key(|it| !own(&it.0));
             let mut tell = |text: String| {
                 let detail = Detail::Diagnostics { by: command.clone() };
                 facts.push(Fact::from_tools(ToolTopic::Errors, message, text, detail));

@@ -196,7 +196,10 @@ pub(in crate::facts) fn has_variable(path: &str) -> bool {
 pub(in crate::facts) fn is_kept_by_tools(path: &str) -> bool {
     const HOMES: [&str; 6] =
         ["/.codex/", "/.claude/plugins/", "/.claude/skills/", "/.agents/skills/", "/.cache/", "/.npm/"];
-    (path.starts_with('/') || path.starts_with('~')) && HOMES.iter().any(|it| path.contains(it))
+    // What Claude Code's background tasks print.
+    let printed = path.starts_with("/tmp/claude") || path.starts_with("/private/tmp/claude");
+    (path.starts_with('/') || path.starts_with('~'))
+        && (HOMES.iter().any(|it| path.contains(it)) || printed && path.ends_with(".output"))
 }
 
 #[cfg(test)]

@@ -248,6 +248,7 @@ impl Work<'_> {
         if matches!(op, FileOp::Created | FileOp::Written | FileOp::CreatedThenEdited) {
             self.resolve_missing_file(number, &name);
         }
+        let name = if op == FileOp::Deleted { name.trim_end_matches('/').to_owned() } else { name };
         if op == FileOp::Deleted {
             // Deleting a directory deletes what is in it.
             let below = |path: &str| path.strip_prefix(&name).is_some_and(|it| it.starts_with('/'));

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::REPOSITORY;
 use super::command::{self, ParsedCommand};
+use super::fetched;
 use super::frame::unframed;
 use super::git::commits::Commits;
 use super::names::Names;
@@ -62,7 +63,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
                     }
                     symbols.note_used(call.input.as_str());
                     if actions.iter().any(|it| it.meaning == Meaning::Fetch) {
-                        names.add_all(number, call.input.as_str());
+                        fetched(call).iter().for_each(|it| names.add_all(number, it));
                     }
                     if actions.iter().any(|it| it.meaning == Meaning::Read || is_search(it)) {
                         looks.insert(&call.id, actions);
@@ -102,8 +103,11 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
     let shortened = |it: &Fact| ids.iter().any(|id| id.starts_with(it.text.as_str()));
     facts.retain(|it| it.detail != Detail::Name(Name::Hash) || !commits.is_lost(&it.text) && !shortened(it));
     let is_version = |it: &&Fact| it.detail == Detail::Name(Name::Version);
-    let of_packages =
-        facts.iter().filter(is_version).filter_map(|it| Some(it.text.rsplit_once(' ')?.1.to_owned()));
+    let of_packages = facts
+        .iter()
+        .filter(is_version)
+        .filter_map(|it| it.text.rsplit_once(' '))
+        .map(|it| it.1.trim_start_matches(['^', '~']).to_owned());
     let of_packages: HashSet<String> = of_packages.collect();
     facts.retain(|it| !is_version(&it) || !of_packages.contains(it.text.as_str()));
     facts.extend(symbols.into_facts());
@@ -124,16 +128,6 @@ fn read_code(number: usize, output: &str, actions: &[Action], base: Option<&str>
 fn is_search(action: &Action) -> bool {
     let by = |it: &str| command::is_read_only(it) && ["rg ", "grep "].iter().any(|of| it.contains(of));
     action.meaning == Meaning::Search || action.command.as_deref().is_some_and(by)
-}
-
-/// Whether a file has the name of a symbol, with its directory or without: `LandingPage` in `landing-page.tsx`,
-/// `DashboardPage` in `dashboard/page.tsx`.
-fn is_named_after(file: &str, symbol: &str) -> bool {
-    let plain = |it: &str| it.chars().filter(|it| it.is_alphanumeric()).collect::<String>().to_lowercase();
-    let stem = plain(file_name(file).split('.').next().unwrap_or_default());
-    let directory = plain(file.rsplit('/').nth(1).unwrap_or_default());
-    let symbol = plain(symbol);
-    symbol == stem || symbol == directory + &stem
 }
 
 /// Drops identifiers that another fact makes redundant: hashes of commits that are listed with their subject, ports in
@@ -179,7 +173,10 @@ pub(in crate::facts) fn drop_redundant_names(facts: &mut Vec<Fact>) {
                 true
             }
             Some(None) => false,
-            None => !(is_named_after(file, &it.text) && there.contains(file)),
+            None => {
+                let stem = file_name(file).split('.').next();
+                !(stem == Some(&*it.text) && there.contains(file))
+            }
         },
         _ => true,
     });

@@ -5,7 +5,6 @@ mod changed_files;
 mod checks;
 pub(in crate::facts) mod command;
 mod equal_errors;
-pub(in crate::facts) mod excerpts;
 pub(in crate::facts) mod excuses;
 pub(in crate::facts) mod file_mentions;
 mod files;

@@ -548,5 +548,6 @@ fn is_malformed(text: &str) -> bool {
 pub(crate) fn is_misfit(text: &str) -> bool {
     let start: String = text.chars().take(60).collect::<String>().to_lowercase();
     let start = start.trim_start_matches("error: ");
-    MISFITS.iter().any(|it| start.starts_with(it))
+    let several = start.starts_with("found ") && start.contains(" matches of the string to replace");
+    several || MISFITS.iter().any(|it| start.starts_with(it))
 }

@@ -366,8 +366,12 @@ impl Work<'_> {
         }
         let tree = parsed.git_directory().filter(|_| elsewhere && self.base.is_some());
         let tree = tree.map(|it| path(&it, None, self.base));
-        self.log.run(number, parsed, text, tree.as_deref(), &self.prompts);
         self.drop_removed_trees(parsed);
+        // What a status printed is unknown.
+        if output.cleared && !parsed.commits() {
+            return;
+        }
+        self.log.run(number, parsed, text, tree.as_deref(), &self.prompts);
         self.read_changes(number, parsed, text);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::file_mentions::THIRD_PARTY;
+use super::file_mentions::{THIRD_PARTY, is_of_other_tree};
 use super::paths;
 use super::runs::output_directory;
 use crate::facts::text::{clip, offset};
@@ -178,7 +178,11 @@ impl Symbols {
                 Some((line, code)) if numbered(line) => (paths::printed(first, dir.as_deref(), base), code),
                 Some(_) | None => continue,
             };
-            let is_own = |it: &str| is_code(it) && !it.split('/').any(|it| THIRD_PARTY.contains(&it));
+            let is_own = |it: &str| {
+                is_code(it)
+                    && !is_of_other_tree(it, base)
+                    && !it.split('/').any(|it| THIRD_PARTY.contains(&it))
+            };
             let name = definition(code).filter(|it| is_symbol(it) && file.as_deref().is_none_or(is_own));
             out.extend(name.map(|it| Shown { name: it.to_owned(), message: number, file, found: true }));
         }
@@ -305,7 +309,7 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Whether a word can only be a name of code: it has an underscore, or capitals inside.
-pub(super) fn is_symbol(word: &str) -> bool {
+fn is_symbol(word: &str) -> bool {
     (5..=60).contains(&word.len())
         && word.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_')
         && word.starts_with(|it: char| it.is_ascii_alphabetic())
@@ -320,7 +324,7 @@ pub(in crate::facts) fn unnumbered(line: &str) -> &str {
 }
 
 /// The function or type that a line of code defines, or a constant that is exported or in capitals.
-pub(super) fn definition(line: &str) -> Option<&str> {
+fn definition(line: &str) -> Option<&str> {
     const KEYWORDS: [&str; 11] = [
         "fn",
         "func",

@@ -59,8 +59,6 @@ pub(super) enum LineKind {
     Tried,
     Untested,
     Setup,
-    /// Lines of what was read for the current request.
-    Excerpt,
     Finding,
     /// Replies before the newest: later work tells more.
     OldReply,
@@ -111,7 +109,6 @@ impl LineKind {
                 Detail::Symbol { used: false, .. } => Self::Defined,
                 _ => Self::Name,
             },
-            Topic::Excerpts => Self::Excerpt,
             Topic::Findings | Topic::Replies => Self::Finding,
         }
     }
@@ -135,7 +132,6 @@ impl LineKind {
                 | Self::Tried
                 | Self::Untested
                 | Self::Setup
-                | Self::Excerpt
                 | Self::Finding
                 | Self::OldReply
         )
@@ -296,8 +292,6 @@ const REST: &[Tier] = &[
     tier(LineKind::Found, 200, 100),
     tier(LineKind::Defined, 80, 40),
     tier(LineKind::OldReply, 200, 5),
-    tier(LineKind::Excerpt, 500, 20),
-    tier(LineKind::Excerpt, 1_200, 35),
     tier(LineKind::Listed, 200, 8),
 ];
 

@@ -42,8 +42,15 @@ impl ParsedCommand {
             ["git", "show", what, ..] => what.split_once(':'),
             _ => None,
         });
-        let shown = shown.filter(|it| !it.0.is_empty() && !it.0.starts_with('-') && !it.1.ends_with('/'));
+        // Before a commit, `1a2b3c4^:`, the file may have been another one.
+        let named = |it: &str| !it.is_empty() && !it.starts_with('-') && !it.contains(['^', '~']);
+        let shown = shown.filter(|it| named(it.0) && !it.1.ends_with('/'));
         shown.map(|it| it.1.to_owned()).filter(|it| it.contains('.') && !it.contains(['$', '*'])).collect()
+    }
+
+    /// Whether it stages or commits.
+    pub(in crate::facts) fn commits(&self) -> bool {
+        self.programs().any(|it| matches!(it[..], ["git", "add" | "commit", ..]))
     }
 
     /// Whether it commits or pushes without running hooks.
