@@ -41,6 +41,7 @@ pub use talk::replies::{
     AnsweredRequest, answers, final_answer, last_answered, last_reply, question_answered,
 };
 pub use talk::turn::last_step;
+pub(crate) use talk::{LONG_CHARS, at_length};
 
 pub use text::flat;
 pub use topic::{ClaimPlace, Topic};

@@ -190,6 +190,7 @@ fn write_slice(
         last_work: line::last_work(ledger),
         resolved: line::resolved_failures(ledger),
         last_runs: line::last_runs(ledger),
+        long: newest_at_length(history, &items),
         words: ask.spec.words.clone(),
     };
     let quoted = items.iter().filter(|it| it.kind == LineKind::Quoted).count();
@@ -216,6 +217,18 @@ fn write_slice(
         keep = keep.saturating_sub(step);
         step *= 2;
     }
+}
+
+/// The newest findings and replies, at length: what the current request refers to.
+fn newest_at_length(history: &History, items: &[Candidate]) -> HashMap<(usize, String), String> {
+    const NEWEST: usize = 3;
+    let found =
+        items.iter().rev().filter(|it| it.kind == LineKind::Finding && it.fact.voice() == Voice::Model);
+    let long = |it: &Candidate| {
+        let key = (it.fact.message, it.fact.text.to_string());
+        Some((key, facts::at_length(history, it.fact)?))
+    };
+    found.take(NEWEST).filter_map(long).collect()
 }
 
 /// The reply that ended the work, if the ledger has no open step.

@@ -67,6 +67,9 @@ const STEP_WORDS: [(&str, Activity); 36] = [
     ("커밋", Activity::Commit),
 ];
 
+/// Maximum words of a step that asks for a verification of all that was done: "Verify that all works".
+const BARE_WORDS: usize = 5;
+
 /// Words of [`STEP_WORDS`] that ask for a verification without naming its kind.
 const VERIFIES: [&str; 2] = ["verify", "verification"];
 
@@ -298,9 +301,10 @@ fn requested_activities(step: &str) -> Vec<Activity> {
         let of = STEP_WORDS.iter().filter(|it| VERIFIES.contains(&it.0) == general && named(it.0));
         of.map(|it| it.1).collect()
     };
-    // A specific activity beats a general "verify".
+    // A specific activity beats a general "verify", which may be about anything if it has an object.
     let mut out = asked(false);
-    if out.is_empty() {
+    let bare = words.iter().filter(|it| !it.is_empty()).count() <= BARE_WORDS;
+    if out.is_empty() && bare {
         out = asked(true);
     }
     out.dedup();

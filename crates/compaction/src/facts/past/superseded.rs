@@ -242,6 +242,9 @@ pub(in crate::facts) fn drop_refused_steps(facts: &mut Vec<Fact>) {
     });
 }
 
+/// What a list says of a step that waits for another one.
+static BLOCKED: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)\s*(?:[:,–—-]\s*)?\(?blocked by [\w, #()-]+$");
+
 /// A step that only waits for the user.
 static AWAITS_USER: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)^\W*(?:wait(?:ing)? for|await(?:ing)?) (?:the )?(?:user|(?:(?:user|[\w-]+['’]s) )?(?:feedback|reply|answer|response|approval|input|confirmation|go-ahead))",
@@ -289,6 +292,10 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
         facts.iter().map(|it| of_model(it) && evidence.last_change(&it.text, it.message).is_some()).collect();
     for (fact, _) in facts.iter_mut().zip(touched).filter(|it| it.1) {
         fact.text.reword(|it| format!("{it}{TOUCHED}"));
+    }
+    // What is being worked on is not blocked, whatever the list says.
+    for fact in facts.iter_mut().filter(|it| it.topic == Topic::Active && BLOCKED.is_match(&it.text)) {
+        fact.text.reword(|it| BLOCKED.replace_all(it, "").into_owned());
     }
     let mut done_steps = done_steps.into_iter();
     facts.retain(|_| !done_steps.next().unwrap_or(false));

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::LONG_CHARS;
 use super::report::{shortened, speaks, text_of_model, without_closing_questions};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{content_words, flat, lines, sentences};
@@ -61,6 +62,15 @@ pub(super) fn read(history: &History) -> Vec<Fact> {
     let mut facts: Vec<Fact> = reports.into_iter().rev().filter_map(tell).take(MAX_REPORTS).collect();
     facts.reverse();
     facts
+}
+
+/// The report in a message that `short` is the short form of, at length.
+pub(super) fn at_length(message: &Message, short: &str) -> Option<String> {
+    let outputs = message.outputs().map(|it| without_receipt(it.text.as_str()).to_owned());
+    let reports: Vec<String> = outputs.chain(notices(message).into_iter().map(|it| it.report)).collect();
+    let told = |text: &str, chars: usize| shortened(&lines(without_closing_questions(text)), chars);
+    let report = reports.iter().find(|it| told(it, MAX_CHARS) == short)?;
+    Some(format!("{REPORTS}{}", told(report, LONG_CHARS)))
 }
 
 /// A report without the lines that Claude Code appends for the model: `agentId: …`.

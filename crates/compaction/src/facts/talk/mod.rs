@@ -45,6 +45,16 @@ static RESUMES: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?:,? (?:please|(?:(?:with|from) )?(?:(?:the|this|that|our|your) )?(?:(?:previous|last|old) )?(?:session|work|conversation|task)",
     r"|(?:from )?where (?:you|we|it) (?:left off|stopped)))*\W*$",
 ));
+/// A prompt that only asks how the work goes: the reply does not end it.
+static ASKS_PROGRESS: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)^\W*(?:so,? )?(?:(?:what|wh?ats?|what['’]s)(?: are| is| r)? (?:you|u|it) (?:now )?(?:doing|up to|working on)|(?:what['’]?s the |any )?(?:status|progress|updates?)|how(?:['’]s| is) it going|where are (?:we|you)(?: at)?|(?:are )?you (?:stuck|still (?:there|working|running))|still (?:there|working|running))(?: (?:now|so far))?\W*$",
+);
+
+/// Whether a prompt only asks how the work goes.
+pub(in crate::facts) fn asks_progress(prompt: &str) -> bool {
+    ASKS_PROGRESS.is_match(prompt)
+}
+
 /// Placeholder of an image (Claude Code).
 static IMAGE: AsciiFirstRegex = AsciiFirstRegex::new(r"\[Image(?: #\d+)?\]");
 
@@ -256,6 +266,7 @@ pub(in crate::facts) fn is_trivial(text: &str) -> bool {
         || text.starts_with('/') && !text.contains(char::is_whitespace) && text.matches('/').count() == 1
         || is_one_of(&["thanks", "thank you", "test", "clear", "exit", "quit"], text)
         || is_one_of(&GREETINGS, text)
+        || asks_progress(text)
         || RESUMES.is_match(text)
         || is_praise(text)
         || count <= 24 && text.split_whitespace().count() <= 3 && {
@@ -326,17 +337,38 @@ fn read_conclusion(
     facts: &mut Vec<Fact>,
 ) {
     let plain = without_closing_questions(plain);
-    let advice = |it: &str| refused && CUES.recommends.is_in(&Lowercased::of(it));
-    // What it was about to do was done, or not, in the messages since.
-    let over = |it: &str| advice(it) || announces(it);
-    let all = lines(plain);
-    let told = if answered { all } else { without_offers(&all) };
-    let text = without_sentences(&shortened(&told, 600), over).trim().to_owned();
+    let text = conclusion(plain, refused, answered, CONCLUSION_CHARS);
     // A text that ends with a colon announces a step that was taken since.
     if text.chars().count() >= MIN_FINDING_CHARS && !text.ends_with(':') && is_informative(plain) {
         withdraw_findings(number, start, facts);
         facts.push(Fact::from_model(ModelTopic::Findings, number, text));
     }
+}
+
+/// Maximum characters of a conclusion, and of one that is told at length.
+const CONCLUSION_CHARS: usize = 600;
+pub(crate) const LONG_CHARS: usize = 1_600;
+
+/// What a message without its closing questions concludes, in about `chars` characters.
+fn conclusion(plain: &str, refused: bool, answered: bool, chars: usize) -> String {
+    let advice = |it: &str| refused && CUES.recommends.is_in(&Lowercased::of(it));
+    // What it was about to do was done, or not, in the messages since.
+    let over = |it: &str| advice(it) || announces(it);
+    let all = lines(plain);
+    let told = if answered { all } else { without_offers(&all) };
+    without_sentences(&shortened(&told, chars), over).trim().to_owned()
+}
+
+/// A reply or the report of a sub-agent at length, if nothing was dropped from what the fact tells of it.
+pub(crate) fn at_length(history: &History, fact: &Fact) -> Option<String> {
+    if let Some(report) = fact.text.strip_prefix(delegated::REPORTS) {
+        return delegated::at_length(&history.messages()[fact.message], report);
+    }
+    let reply = text_of_model(&history.messages()[fact.message]);
+    let plain = without_closing_questions(&reply);
+    let forms = [(false, false), (false, true), (true, false), (true, true)];
+    let form = forms.iter().find(|it| conclusion(plain, it.0, it.1, CONCLUSION_CHARS) == *fact.text)?;
+    Some(conclusion(plain, form.0, form.1, LONG_CHARS))
 }
 
 /// The items of the last numbered list in the model's message `number`, if the user's reply refers to them by

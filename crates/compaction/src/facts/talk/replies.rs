@@ -1,7 +1,9 @@
 //! Which requests of the user were answered, and by which message.
 
 use super::report::{delivers, is_report, says_remaining, speaks, statements, text_of_model};
-use super::{answers_question, asks, asks_back, chooses_option, is_praise, is_trivial, leaves_question};
+use super::{
+    answers_question, asks, asks_back, asks_progress, chooses_option, is_praise, is_trivial, leaves_question,
+};
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::is_question;
 use crate::facts::voice::{Prompt, argless_command, is_asked};
@@ -111,7 +113,10 @@ pub fn answers(history: &History) -> Vec<AnsweredRequest> {
     // The last message of the model, and whether it calls tools.
     let (mut asked, mut said, mut last, mut works) = (Vec::<AnsweredRequest>::new(), None, 0, false);
     let mut interrupted = false;
+    // Whether the next reply only tells how the work goes.
+    let mut aside = false;
     for (number, message) in messages.iter().enumerate() {
+        aside |= message.is_prompt() && asks_progress(&message.plain());
         // The replies to prompts that a compaction kept are gone; all but the last prompt were answered.
         if message.kind == Kind::Summary {
             asked.drain(..asked.len().saturating_sub(1));
@@ -152,6 +157,10 @@ pub fn answers(history: &History) -> Vec<AnsweredRequest> {
             interrupted |= INTERRUPTED.iter().any(|it| text.starts_with(it));
         } else if message.role == Role::Assistant {
             (last, works) = (number, message.calls().next().is_some() && !delivers(message));
+            if std::mem::take(&mut aside) && !works {
+                works = true;
+                continue;
+            }
             said = Some(number).filter(|_| speaks(message)).or(said);
         }
     }

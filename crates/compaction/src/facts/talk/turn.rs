@@ -67,7 +67,9 @@ fn state_at(messages: &[Message], at: usize, at_end: bool) -> String {
     if !went_on {
         return current_state(&text);
     }
-    let rest = without_sentences(&current_state(without_closing_announcements(&text)), announces);
+    // What was guessed was found out, or not, by the work since.
+    let over = |it: &str| announces(it) || CUES.passing.is_in(&Lowercased::of(it));
+    let rest = without_sentences(&current_state(without_closing_announcements(&text)), over);
     // Of a plan, a short rest is not the point.
     let point = rest.chars().count() * POINT_SHARE >= text.trim().chars().count();
     match rest.contains(char::is_alphanumeric) {

@@ -536,7 +536,8 @@ fn same_step(a: &[String], b: &[&str], moved: bool) -> bool {
 
 /// Whether an error only says that the file has what an edit wanted (Claude Code, pi).
 pub(super) fn changes_nothing(text: &str) -> bool {
-    text.starts_with("No changes to make: ") || text.starts_with("No changes made to ")
+    let starts = ["No changes to make: ", "No changes made to ", "No changes to apply: "];
+    starts.iter().any(|it| text.starts_with(it))
 }
 
 /// Whether an error says that a tool rejected its arguments (Claude Code, pi).

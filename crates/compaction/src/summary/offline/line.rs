@@ -7,9 +7,9 @@ use super::script;
 use crate::facts::text::{clip, flat, without_escapes};
 use crate::facts::{
     ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, AnsweredRequest, BELOW, COMMITS, Detail,
-    EARLIER, FILE_CHANGED, Fact, FileOp, Ledger, Name, OF_EARLIER_REQUEST, Outcome, Polarity, REPLIED_BELOW,
-    REPLY_TO, REPORTS, REPOSITORY, RESOLVED, Topic, UNREADABLE, Voice, attempt_key, commit_subject,
-    is_misfit, is_missing_file, is_read_only,
+    EARLIER, FILE_CHANGED, Fact, FileOp, LONG_CHARS, Ledger, Name, OF_EARLIER_REQUEST, Outcome, Polarity,
+    REPLIED_BELOW, REPLY_TO, REPORTS, REPOSITORY, RESOLVED, Topic, UNREADABLE, Voice, attempt_key,
+    commit_subject, is_misfit, is_missing_file, is_read_only,
 };
 use history::tools::{self, Meaning};
 
@@ -58,6 +58,8 @@ pub(super) struct LineStyle {
     pub(super) resolved: HashMap<(usize, String), usize>,
     /// By key of a command, the last message in which it ran.
     pub(super) last_runs: HashMap<String, (usize, Option<bool>)>,
+    /// The newest findings at length, by message and text.
+    pub(super) long: HashMap<(usize, String), String>,
     /// The system's words, by ours.
     pub(super) words: BTreeMap<String, String>,
 }
@@ -150,6 +152,15 @@ impl LineStyle {
             Some((last, Some(false))) => format!("its run at #{last} failed otherwise"),
             Some((last, _)) => format!("run again at #{last}"),
             None => "status unknown".to_owned(),
+        }
+    }
+
+    /// What a fact says, at length if there is room for it.
+    fn told(&self, fact: &Fact, chars: usize) -> String {
+        let long = || self.long.get(&(fact.message, fact.text.to_string()));
+        match (chars >= LONG_CHARS).then(long).flatten() {
+            Some(long) => cut(long, chars),
+            None => words(fact, chars),
         }
     }
 
@@ -264,7 +275,7 @@ fn raw_line(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
             }
             _ => match fact.topic.row().mark {
                 Some(mark) => single(format!("{} {}", style.mark(mark), cut(&fact.text, chars))),
-                None => single(style.replies_to(fact) + &style.refuted_by(fact) + &words(fact, chars)),
+                None => single(style.replies_to(fact) + &style.refuted_by(fact) + &style.told(fact, chars)),
             },
         },
     }
@@ -472,7 +483,8 @@ fn command(text: &str, chars: usize) -> String {
         let it = it.trim();
         // `#`: a comment; `-`: options of the line before.
         it.is_empty()
-            || ["\\", "wait"].contains(&it)
+            || ["\\", "wait", "else", "then", "fi", "do", "done", "esac"].contains(&it)
+            || it.starts_with("if ") && it.ends_with("then")
             || it.starts_with(['#', '-'])
             || it.starts_with("set -")
             || assigns(it)

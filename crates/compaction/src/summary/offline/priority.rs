@@ -293,6 +293,7 @@ const REST: &[Tier] = &[
     tier(LineKind::Defined, 80, 40),
     tier(LineKind::OldReply, 200, 5),
     tier(LineKind::Listed, 200, 8),
+    tier(LineKind::Finding, facts::LONG_CHARS, 40),
 ];
 
 /// The tiers of a style, from the top. `rest`: whether room that is left over is filled with [`REST`].

@@ -229,7 +229,8 @@ impl Uncommitted {
             }
             (Some(status), _) => {
                 let cut = if self.cut { ", cut" } else { "" };
-                let since = if newest.iter().any(|it| it.1.0 > status) { ", and edits since" } else { "" };
+                let edited = newest.iter().any(|it| it.1.0 > status);
+                let since = if edited && !unseen { ", and edits since" } else { "" };
                 (format!("git status: #{}{cut}{since}", origin(status)), status)
             }
             (None, Some(_)) if unseen => return None,
