@@ -45,8 +45,8 @@ pub(in crate::facts) fn read(history: &History, facts: &mut Vec<Fact>) {
     let mut before = "";
     // Skills and commands whose calls Claude Code answered with one line; their texts follow in messages.
     let mut launched: VecDeque<String> = VecDeque::new();
-    // Skills that say little themselves, by their directory, and the calls that read a file of one.
-    let mut brief: HashMap<String, String> = HashMap::new();
+    // Name and text of the skills that say little themselves, by directory; and the calls that read a document of one.
+    let mut brief: HashMap<String, (String, String)> = HashMap::new();
     let mut reads: HashMap<&str, String> = HashMap::new();
     for (number, message) in history.messages().iter().enumerate() {
         // The instructions of a slash command hold only for the request that it makes; an answer goes on with it.
@@ -57,15 +57,16 @@ pub(in crate::facts) fn read(history: &History, facts: &mut Vec<Fact>) {
         reads.extend(message.calls().filter_map(|it| Some((&*it.id, document_of(it, &brief)?))));
         for output in message.outputs().filter(|it| !it.failed) {
             let Some(path) = reads.remove(&*output.id) else { continue };
-            if let Some(name) = brief.remove(&path) {
-                let text: Vec<&str> = output.text.as_str().lines().map(unnumbered).collect();
-                let skill = Skill { name: &name, path: Some(&path), text: &text.join("\n") };
+            if let Some((name, own)) = brief.remove(&path) {
+                let document: Vec<&str> = output.text.as_str().lines().map(unnumbered).collect();
+                let text = format!("{}\n{own}", document.join("\n"));
+                let skill = Skill { name: &name, path: Some(&path), text: &text };
                 loaded.insert(name.clone(), (number, line(&skill)));
             }
         }
         let mut load = |skill: &Skill| {
             if let Some(path) = skill.path.filter(|_| skill.text.len() < BRIEF) {
-                brief.insert(path.to_owned(), skill.name.to_owned());
+                brief.insert(path.to_owned(), (skill.name.to_owned(), skill.text.to_owned()));
             }
             loaded.insert(skill.name.to_owned(), (number, line(skill)));
         };
@@ -112,12 +113,19 @@ pub(in crate::facts) fn read(history: &History, facts: &mut Vec<Fact>) {
         .extend(skills.map(|(number, text)| Fact::from_tools(ToolTopic::Skills, number, text, Detail::None)));
 }
 
-/// The directory of the skill that says little itself, if a call reads one of its documents.
-fn document_of(call: &Call, brief: &HashMap<String, String>) -> Option<String> {
+/// The directory of the skill that says little itself, if a call reads a document that the skill names.
+fn document_of(call: &Call, brief: &HashMap<String, (String, String)>) -> Option<String> {
+    if brief.is_empty() {
+        return None;
+    }
     let reads = |it: &Action| it.meaning == Meaning::Read;
-    let mut paths = tools::actions(call).into_iter().filter(reads).filter_map(|it| it.path);
-    let path = paths.find(|it| it.ends_with(".md"))?;
-    brief.keys().find(|it| path.strip_prefix(it.as_str()).is_some_and(|it| it.starts_with('/'))).cloned()
+    let path = tools::actions(call).into_iter().filter(reads).find_map(|it| it.path)?;
+    let of = |(directory, (_, text)): &(&String, &(String, String))| {
+        path.strip_prefix(directory.as_str())
+            .and_then(|it| it.strip_prefix('/'))
+            .is_some_and(|it| text.contains(it))
+    };
+    brief.iter().find(of).map(|it| it.0.clone())
 }
 
 /// Whether the output of a call is the text of a skill (OpenCode, Gemini CLI).
@@ -189,10 +197,13 @@ fn read_as_file<'a>(history: &'a History, fact: &'a Fact) -> Option<Skill<'a>> {
     let directory = path.strip_suffix("/SKILL.md").or_else(|| path.strip_suffix("\\SKILL.md"))?;
     let installed = INSTALLED.iter().any(|it| path.replace('\\', "/").contains(it));
     let name = directory.rsplit(['/', '\\']).next().filter(|_| installed)?;
-    // A skill that the user speaks of is what the work is on.
-    let place = format!("skills/{name}");
-    let mut prompts = history.prompts().filter(|it| *it < fact.message);
-    if prompts.any(|it| history.messages()[it].plain().contains(&place)) {
+    // A skill that is edited or copied is what the work is on.
+    let place = format!("skills/{name}/");
+    let works_on = |it: &Action| match it.meaning {
+        Meaning::Edit | Meaning::Create => it.path.as_deref().is_some_and(|it| it.contains(&place)),
+        _ => it.command.as_deref().is_some_and(|it| it.starts_with("cp ") && it.contains(&place)),
+    };
+    if history.messages().iter().flat_map(Message::calls).any(|it| tools::actions(it).iter().any(works_on)) {
         return None;
     }
     let near = history.messages().iter().skip(fact.message).take(2);

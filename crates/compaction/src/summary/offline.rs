@@ -190,7 +190,7 @@ fn write_slice(
         last_work: line::last_work(ledger),
         resolved: line::resolved_failures(ledger),
         last_runs: line::last_runs(ledger),
-        long: newest_at_length(history, &items),
+        long: newest_at_length(history, line::last_work(ledger), &items),
         words: ask.spec.words.clone(),
     };
     let quoted = items.iter().filter(|it| it.kind == LineKind::Quoted).count();
@@ -219,11 +219,19 @@ fn write_slice(
     }
 }
 
-/// The newest findings and replies, at length: what the current request refers to.
-fn newest_at_length(history: &History, items: &[Candidate]) -> HashMap<(usize, String), String> {
+/// The newest findings and replies, at length: what the current request refers to. After more work, parts of them may no
+/// longer hold, which is known of the short form alone.
+fn newest_at_length(
+    history: &History,
+    last_work: Option<usize>,
+    items: &[Candidate],
+) -> HashMap<(usize, String), String> {
     const NEWEST: usize = 3;
-    let found =
-        items.iter().rev().filter(|it| it.kind == LineKind::Finding && it.fact.voice() == Voice::Model);
+    let found = items.iter().rev().filter(|it| {
+        it.kind == LineKind::Finding
+            && it.fact.voice() == Voice::Model
+            && last_work.is_none_or(|work| work <= it.fact.message)
+    });
     let long = |it: &Candidate| {
         let key = (it.fact.message, it.fact.text.to_string());
         Some((key, facts::at_length(history, it.fact)?))

@@ -67,8 +67,8 @@ const STEP_WORDS: [(&str, Activity); 36] = [
     ("커밋", Activity::Commit),
 ];
 
-/// Maximum words of a step that asks for a verification of all that was done: "Verify that all works".
-const BARE_WORDS: usize = 5;
+/// Words of a step that asks for a verification of all that was done: "Verify that everything works".
+const WHOLE: [&str; 5] = ["all", "everything", "works", "changes", "result"];
 
 /// Words of [`STEP_WORDS`] that ask for a verification without naming its kind.
 const VERIFIES: [&str; 2] = ["verify", "verification"];
@@ -155,11 +155,6 @@ impl<'a> Evidence<'a> {
 
     pub(super) fn last_switch(&self) -> Option<usize> {
         self.acts.get(&Activity::Switch).copied()
-    }
-
-    /// The last message in which a file was written or edited.
-    pub(super) fn last_write(&self) -> Option<usize> {
-        self.files.values().flatten().filter(|it| it.2.changes()).map(|it| it.1).max()
     }
 
     /// The last message in which a test, check or build succeeded.
@@ -303,7 +298,8 @@ fn requested_activities(step: &str) -> Vec<Activity> {
     };
     // A specific activity beats a general "verify", which may be about anything if it has an object.
     let mut out = asked(false);
-    let bare = words.iter().filter(|it| !it.is_empty()).count() <= BARE_WORDS;
+    let bare =
+        words.iter().filter(|it| !it.is_empty()).count() <= 2 || WHOLE.iter().any(|it| words.contains(it));
     if out.is_empty() && bare {
         out = asked(true);
     }

@@ -221,7 +221,7 @@ pub(in crate::facts) const SUFFIXES: [&str; 11] = [
 pub(crate) const TOUCHED: &str = " (its files were changed since)";
 
 /// Suffix of a finished step in whose files a check has reported errors since.
-pub(in crate::facts) const REPORTED: &str = " (errors were reported in its files since)";
+pub(crate) const REPORTED: &str = " (errors were reported in its files since)";
 
 /// Label of commits in the summary; each follows with its hash, branch and subject.
 pub(crate) const COMMITS: &str = "git commit → ok";

@@ -32,8 +32,8 @@ use headings::{
 };
 pub(crate) use headings::{
     ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, BELOW, COMMITS, EARLIER, FILE_CHANGED,
-    FOLLOWED, GOES_ON, MORE_DONE, OF_EARLIER_REQUEST, REPLIED_BELOW, REPLY_TO, REPORTS, RESOLVED, TOUCHED,
-    UNCHECKED,
+    FOLLOWED, GOES_ON, MORE_DONE, OF_EARLIER_REQUEST, REPLIED_BELOW, REPLY_TO, REPORTED, REPORTS, RESOLVED,
+    TOUCHED, UNCHECKED,
 };
 use history::{History, Kind, Message, Part};
 use step_index::StepIndex;
@@ -451,7 +451,7 @@ impl SummaryReader<'_> {
         }
         let answered = goal.is_some() || requests && refs.is_some() && refs == self.answered_ref;
         let body = REFS.replace_all(goal.unwrap_or(body), "").into_owned();
-        let body = body.trim();
+        let body = SUFFIXES.iter().fold(body.trim(), |it, suffix| it.strip_suffix(suffix).unwrap_or(it));
         let lower = body.to_lowercase();
         // Our format: the mode is read from the session, and the current request stands after the summary.
         let below = [BELOW, BELOW_ONCE].iter().any(|it| body.ends_with(it.trim_start()));
@@ -477,7 +477,11 @@ impl SummaryReader<'_> {
     }
 
     fn prose(&mut self, topic: Topic, body: &str) {
-        let most = if topic == Topic::Approved { talk::approved::CHARS } else { 1_000 };
+        let most = match topic {
+            Topic::Approved => talk::approved::CHARS,
+            topic if topic.is_statement() => talk::LONG_CHARS,
+            _ => 1_000,
+        };
         let rest = clip(body, most).0.to_string();
         if topic == Topic::Findings
             && let Some(polarity) = polarity(&rest).filter(|_| OF_USER.is_match(&rest))

@@ -243,7 +243,8 @@ pub(in crate::facts) fn drop_refused_steps(facts: &mut Vec<Fact>) {
 }
 
 /// What a list says of a step that waits for another one.
-static BLOCKED: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)\s*(?:[:,–—-]\s*)?\(?blocked by [\w, #()-]+$");
+static BLOCKED: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?i)\s*(?:[:–—-]\s+|\()blocked by [^()]*(?:\([^()]*\)[^()]*)?\)?$");
 
 /// A step that only waits for the user.
 static AWAITS_USER: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
@@ -261,6 +262,10 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
     // Steps that the model ticked off show that it kept its list up to date, unless the only call set them so.
     let kept_up = facts.iter().any(|it| it.topic == Topic::Done && it.voice() == Voice::Model)
         && history.messages().iter().flat_map(Message::calls).filter(plans).take(2).count() != 1;
+    // What is being worked on is not blocked, whatever the list says.
+    for fact in facts.iter_mut().filter(|it| it.topic == Topic::Active && BLOCKED.is_match(&it.text)) {
+        fact.text.reword(|it| BLOCKED.replace_all(it, "").into_owned());
+    }
     progress::close_steps(history, kept_up, facts);
     let evidence = Evidence::of(facts);
     let step = Fact::is_open_step;
@@ -293,10 +298,6 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
     for (fact, _) in facts.iter_mut().zip(touched).filter(|it| it.1) {
         fact.text.reword(|it| format!("{it}{TOUCHED}"));
     }
-    // What is being worked on is not blocked, whatever the list says.
-    for fact in facts.iter_mut().filter(|it| it.topic == Topic::Active && BLOCKED.is_match(&it.text)) {
-        fact.text.reword(|it| BLOCKED.replace_all(it, "").into_owned());
-    }
     let mut done_steps = done_steps.into_iter();
     facts.retain(|_| !done_steps.next().unwrap_or(false));
     let answers = answers(history);
@@ -326,13 +327,18 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
 
 /// Notes of each finished step whether a check has reported errors in a file that it names.
 fn note_reported(facts: &mut [Fact]) {
-    let report = |it: &Fact| match it.detail {
-        Detail::Diagnostics { .. } => Some((it.text.split(": ").next()?.to_owned(), it.message)),
+    let report = |it: &Fact| match (&it.detail, it.text.split_once(": ")) {
+        (Detail::Diagnostics { .. }, Some((path, told))) if told.to_lowercase().contains("error") => {
+            Some((path.to_owned(), it.message))
+        }
         _ => None,
     };
     let reports: Vec<(String, usize)> = facts.iter().filter_map(report).collect();
     for step in facts.iter_mut().filter(|it| it.topic == Topic::Done && it.voice() == Voice::Model) {
-        let named = |path: &String| FILE_NAME.find_iter(&step.text).any(|it| path.ends_with(it.as_str()));
+        let is = |path: &str, name: &str| {
+            path.strip_suffix(name).is_some_and(|it| it.is_empty() || it.ends_with('/'))
+        };
+        let named = |path: &String| FILE_NAME.find_iter(&step.text).any(|it| is(path, it.as_str()));
         if reports.iter().any(|it| it.1 > step.message && named(&it.0)) {
             step.text.reword(|it| format!("{it}{REPORTED}"));
         }

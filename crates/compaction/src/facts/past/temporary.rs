@@ -6,10 +6,9 @@ use crate::facts::talk::report::is_report;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::rule::polarity;
-use crate::facts::text::{content_words, sentences};
+use crate::facts::text::sentences;
 use crate::facts::{Detail, Fact, Polarity, Topic, Voice};
-use history::tools::{self, Meaning};
-use history::{Call, History, Kind, Message, Role};
+use history::{History, Kind, Message, Role};
 
 /// A note in parentheses about what a finished step still waits for.
 pub(super) static PENDING_NOTE: AsciiFirstRegex = AsciiFirstRegex::new(
@@ -51,14 +50,6 @@ static CHECK_FAILED: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 /// answered it.
 static OFFER: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)(?:^|[.!?;:] )\W*(?:if you(?:['’]d| would)? (?:want|like|prefer|wish),? i(?:['’]ll| can| could| will)\b|i can (?:also )?\b.{0,120}\bif you(?:['’]d| would)? (?:want|like|prefer|wish)\b|(?:please (?:\w+ ){0,6})?let me know (?:if|when|whether|how it)\b|(?:please )?(?:restart|reload|rerun|review|try)\b.{0,80}\b(?:and|then) (?:i(?:['’]ll| will)|let me know|tell me)\b)[^?:]*$",
-);
-/// What the code lacks at the time: true until more is written.
-static LACKS_NOW: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)\b(?:right now|at the moment|as of now)\b.*\b(?:no|not|nothing|only|just|lacks?|missing|without)\b|\b(?:no|not|nothing|only|just|lacks?|missing|without|n['’]t)\b.*\b(?:right now|at the moment|as of now)\b",
-);
-/// What the code lacks: true until it is added.
-static LACKS: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)\bthere(?:['’]s| is| are) (?:currently |still )?no\b|\blacks?\b|\b(?:does|do)(?:n['’]t| not) (?:yet )?(?:have|support|accept|expose)\b",
 );
 static COMMIT_FAILED: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?i)\bcommit\b.{0,60}\b(?:fail|refus|reject)|\bfail\w*\b.{0,40}\bcommit\b");
@@ -115,7 +106,6 @@ pub(in crate::facts) fn drop_outdated(history: &History, facts: &mut Vec<Fact>) 
     let worked = last_work(history, facts);
     let evidence = Evidence::of(facts);
     let (commit, check, switch) = (evidence.last_commit(), evidence.last_check(), evidence.last_switch());
-    let write = evidence.last_write();
     let says_missing = facts.iter().filter(|it| it.topic.is_statement() && NOT_THERE.is_match(&it.text));
     let seen_since = says_missing.flat_map(|fact| {
         let seen = |it: &&str| NOT_THERE.is_match(it) && evidence.all_there(it, fact.message);
@@ -141,13 +131,6 @@ pub(in crate::facts) fn drop_outdated(history: &History, facts: &mut Vec<Fact>) 
         // It is unknown which check a finding of the model is about.
         let checked = checked && fact.voice() == Voice::Summary;
         let (switched, message) = (since(switch), fact.message);
-        let lacked = fact.topic.is_statement() && since(write);
-        let by_model = fact.voice() == Voice::Model;
-        let at = fact.message;
-        let supplied = |it: &str| by_model && was_added(history, it, at);
-        if lacked && !remove_sentences(fact, |it| LACKS_NOW.is_match(it) || supplied(it)) {
-            return false;
-        }
         let is_outdated = |it: &str| {
             committed && STATE_OF_TREE.is_match(it)
                 || checked && CHECK_FAILED.is_match(it)
@@ -178,22 +161,6 @@ pub(in crate::facts) fn drop_outdated(history: &History, facts: &mut Vec<Fact>) 
         !(step || (fact.topic.is_statement() || fact.topic == Topic::Errors)) || remove_sentences(fact, state)
     });
     drop_fulfilled_prohibitions(history, facts);
-}
-
-/// Whether a call after message `at` wrote what a sentence says is lacking: most of the words that name it.
-fn was_added(history: &History, sentence: &str, at: usize) -> bool {
-    const FEWEST: usize = 2;
-    let Some(found) = LACKS.find(sentence) else { return false };
-    let clause = sentence[found.end()..].split([',', ';', ':', '—', '(']).next().unwrap_or_default();
-    let lacking = content_words(clause);
-    let written = |it: &Call| {
-        let input = it.input.as_str().to_lowercase();
-        lacking.iter().filter(|it| input.contains(it.as_str())).count() * 3 >= lacking.len() * 2
-    };
-    let changes =
-        |it: &Call| tools::actions(it).iter().any(|it| matches!(it.meaning, Meaning::Edit | Meaning::Create));
-    lacking.len() >= FEWEST
-        && history.messages()[at + 1..].iter().flat_map(Message::calls).any(|it| written(it) && changes(it))
 }
 
 /// Drops what an earlier summary forbids for one task, once the user orders it.

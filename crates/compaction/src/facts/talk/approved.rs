@@ -62,13 +62,24 @@ pub(in crate::facts) fn read(history: &History, facts: &mut Vec<Fact>) {
 /// A plan with each code block on one line: what is to be done may stand in it.
 fn with_code(plan: &str) -> String {
     const CODE_CHARS: usize = 240;
-    let code = |it: &str| {
-        let text = flat(it.split_once('\n').map_or("", |it| it.1)).replace('`', "'");
-        let (head, cut) = clip(&text, CODE_CHARS);
-        if head.is_empty() { String::new() } else { format!("`{head}{}`\n", if cut { " …" } else { "" }) }
-    };
-    let pieces = plan.split("```").enumerate();
-    pieces.map(|(at, it)| if at % 2 == 0 { it.to_owned() } else { code(it) }).collect()
+    let fence = |it: &str| it.trim_start().bytes().take_while(|it| *it == b'`').count();
+    let mut out = String::new();
+    // The length of the fence of an open block, and its code.
+    let mut open: Option<(usize, String)> = None;
+    for line in plan.lines() {
+        match &mut open {
+            None if fence(line) >= 3 => open = Some((fence(line), String::new())),
+            None => out.extend([line, "\n"]),
+            Some((length, code)) if fence(line) >= *length => {
+                let (head, cut) = clip(code, CODE_CHARS);
+                out.push_str(&format!("`{head}{}`\n", if cut { " …" } else { "" }));
+                open = None;
+            }
+            Some((_, code)) => code.push_str(&flat(&format!(" {line}")).replace('`', "'")),
+        }
+    }
+    out.extend(open.map(|it| it.1));
+    out
 }
 
 /// The plan that was approved last.

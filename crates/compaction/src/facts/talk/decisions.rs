@@ -174,7 +174,10 @@ pub(super) fn read_decisions(
             let detail = Detail::Choice { asked: Some(asked), means: None, refused: false, superseded: None };
             Some(Fact::from_user(Topic::Decisions, number, prompt.quote(said)?, detail))
         }));
-        return;
+        // Beside the answers the user may decide something else.
+        if !whole.trim().contains("\n\n") {
+            return;
+        }
     }
     // An option may be quoted only to ask about it.
     let asks_about = is_question(whole) && whole.split_whitespace().count() > MAX_ECHO_WORDS;
@@ -259,7 +262,7 @@ pub(super) fn read_decisions(
 
 /// The user leaves the choice to the model: "If you think it is too big, we can go with hints".
 static LEAVES_OPEN: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)^\W*(?:(?:and|but|so|or) )?if (?:u|you) (?:think|feel|want|prefer|believe|see)\b.*\b(?:can|could|may)\b",
+    r"(?i)^\W*(?:(?:and|but|so|or) )?if (?:u|you) (?:think|feel|want|prefer|believe)\b.*\b(?:can|could|may)\b",
 );
 
 /// The user accepts the offer that followed a "no": if both are about the same, the "no" no longer holds.

@@ -50,7 +50,7 @@ pub(super) fn read(history: &History) -> Vec<Fact> {
     }
     reports.retain(|(_, it)| it.len() >= MIN_BYTES && !LAUNCHED.iter().any(|not| it.starts_with(not)));
     let tell = |(number, text): (usize, String)| {
-        let told = shortened(&lines(without_closing_questions(&text)), MAX_CHARS);
+        let told = in_short(&text, MAX_CHARS);
         let own = messages[number..].iter().filter(|it| speaks(it)).map(text_of_model);
         let own = own.collect::<Vec<_>>().join("\n");
         let words = content_words(&told);
@@ -68,9 +68,12 @@ pub(super) fn read(history: &History) -> Vec<Fact> {
 pub(super) fn at_length(message: &Message, short: &str) -> Option<String> {
     let outputs = message.outputs().map(|it| without_receipt(it.text.as_str()).to_owned());
     let reports: Vec<String> = outputs.chain(notices(message).into_iter().map(|it| it.report)).collect();
-    let told = |text: &str, chars: usize| shortened(&lines(without_closing_questions(text)), chars);
-    let report = reports.iter().find(|it| told(it, MAX_CHARS) == short)?;
-    Some(format!("{REPORTS}{}", told(report, LONG_CHARS)))
+    let report = reports.iter().find(|it| in_short(it, MAX_CHARS) == short)?;
+    Some(format!("{REPORTS}{}", in_short(report, LONG_CHARS)))
+}
+
+fn in_short(report: &str, chars: usize) -> String {
+    shortened(&lines(without_closing_questions(report)), chars)
 }
 
 /// A report without the lines that Claude Code appends for the model: `agentId: …`.

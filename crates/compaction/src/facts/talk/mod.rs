@@ -47,7 +47,7 @@ static RESUMES: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 ));
 /// A prompt that only asks how the work goes: the reply does not end it.
 static ASKS_PROGRESS: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)^\W*(?:so,? )?(?:(?:what|wh?ats?|what['’]s)(?: are| is| r)? (?:you|u|it) (?:now )?(?:doing|up to|working on)|(?:what['’]?s the |any )?(?:status|progress|updates?)|how(?:['’]s| is) it going|where are (?:we|you)(?: at)?|(?:are )?you (?:stuck|still (?:there|working|running))|still (?:there|working|running))(?: (?:now|so far))?\W*$",
+    r"(?i)^\W*(?:so,? )?(?:(?:what|what['’]s)(?: are| r)? (?:you|u) (?:now )?(?:doing|up to|working on)|what['’]?s the (?:status|progress)|(?:any )?(?:status|progress)(?: update)? ?\?|how(?:['’]s| is) it going|where are we(?: at)?|(?:are )?you (?:stuck|still (?:there|working|running))|still (?:there|working))(?: (?:now|so far))?\W*$",
 );
 
 /// Whether a prompt only asks how the work goes.
@@ -359,14 +359,16 @@ fn conclusion(plain: &str, refused: bool, answered: bool, chars: usize) -> Strin
     without_sentences(&shortened(&told, chars), over).trim().to_owned()
 }
 
-/// A reply or the report of a sub-agent at length, if nothing was dropped from what the fact tells of it.
+/// A reply or the report of a sub-agent at length, if nothing was dropped from the short form that the fact tells.
 pub(crate) fn at_length(history: &History, fact: &Fact) -> Option<String> {
+    let message = history.messages().get(fact.message)?;
     if let Some(report) = fact.text.strip_prefix(delegated::REPORTS) {
-        return delegated::at_length(&history.messages()[fact.message], report);
+        return delegated::at_length(message, report);
     }
-    let reply = text_of_model(&history.messages()[fact.message]);
+    let reply = text_of_model(message);
     let plain = without_closing_questions(&reply);
-    let forms = [(false, false), (false, true), (true, false), (true, true)];
+    // The forms that leave out more come first.
+    let forms = [(true, false), (true, true), (false, false), (false, true)];
     let form = forms.iter().find(|it| conclusion(plain, it.0, it.1, CONCLUSION_CHARS) == *fact.text)?;
     Some(conclusion(plain, form.0, form.1, LONG_CHARS))
 }

@@ -105,7 +105,8 @@ pub(super) fn answers_by_question(prompt: &str) -> Vec<(usize, &str)> {
     let ends = numbers.iter().skip(1).map(|it| it.0.start()).chain([prompt.len()]);
     let answer = |((whole, number), end): (&(regex::Match<'_>, regex::Match<'_>), usize)| {
         let at: usize = number.as_str().parse().ok()?;
-        let said = prompt[whole.end()..end].trim_matches([' ', ',', ';', '.', '\n']);
+        let said = prompt[whole.end()..end].split("\n\n").next()?;
+        let said = said.trim_matches([' ', ',', ';', '.', '\n']);
         (!said.is_empty()).then_some((at - 1, said))
     };
     numbers.iter().zip(ends).filter_map(answer).collect()
@@ -119,6 +120,8 @@ pub(super) fn answered_questions<'p>(message: &str, prompt: &'p str) -> Vec<(Str
     let answers = answers_by_question(prompt);
     let questions: Vec<(usize, String)> = NUMBERED
         .captures_iter(message)
+        // Quarters are no questions.
+        .filter(|it| it[2].contains('?') || it[0].contains("**"))
         .filter_map(|it| {
             let told = sentences(it.get(2)?.as_str()).first().map(|it| clip(it, CHARS).0.to_owned())?;
             Some((it.get(1)?.as_str().parse().ok()?, format!("Q{} {}", &it[1], without_bold(&told))))

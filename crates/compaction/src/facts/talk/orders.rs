@@ -154,7 +154,10 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, answers: bool
                 with_sentence_before(part, sentence).unwrap_or(sentence)
             } else if let Some(both) = with_scope(part, sentence).filter(|_| typed) {
                 // The first of the two may be told already.
-                facts.retain(|it| it.message != number || !both.starts_with(it.text.as_str()));
+                facts.retain(|it| {
+                    let rule = it.message == number && matches!(it.detail, Detail::Rule(_));
+                    !(rule && both.starts_with(it.text.as_str()))
+                });
                 both
             } else {
                 sentence
@@ -178,7 +181,7 @@ static DESCRIBES_FEATURE: AsciiFirstRegex = AsciiFirstRegex::new(r"^\s*/(?:speck
 
 /// A prohibition of what a program does: "Do not redirect to the start page when the login fails."
 static OF_PRODUCT: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)^\W*(?:do not|don['’]?t|never) (?:redirect|navigate|show|display|render|allow|accept|expose)\b.* (?:when|if|on|until|unless|after|while) ",
+    r"(?i)^\W*(?:do not|don['’]?t) (?:redirect|navigate|show|display|render)\b.* (?:when|if|until|unless|after) ",
 );
 
 /// A file and line, as reviews cite them: `src/main.rs:12`.

@@ -46,13 +46,19 @@ pub(in crate::facts) fn last_report(messages: &[Message], replies: impl Fn(usize
         } else if message.kind == Kind::Summary && asked {
             return Some(number);
         } else if message.role == Role::Assistant {
-            if asked && next && is_report(message) {
+            if asked && next && is_report(message) && !tells_progress(messages, number) {
                 return Some(number);
             }
             next = false;
         }
     }
     answered_before_summary(messages)
+}
+
+/// Whether a message follows a prompt that only asks how the work goes.
+fn tells_progress(messages: &[Message], number: usize) -> bool {
+    let before = messages[..number].iter().rev().find(|it| !is_record(it));
+    before.is_some_and(|it| it.is_prompt() && asks_progress(&it.plain()))
 }
 
 /// The message that answered the last prompt, if that is a question: a report without any call before it.
@@ -156,11 +162,11 @@ pub fn answers(history: &History) -> Vec<AnsweredRequest> {
             let text = message.plain();
             interrupted |= INTERRUPTED.iter().any(|it| text.starts_with(it));
         } else if message.role == Role::Assistant {
-            (last, works) = (number, message.calls().next().is_some() && !delivers(message));
-            if std::mem::take(&mut aside) && !works {
-                works = true;
+            let calls = message.calls().next().is_some() && !delivers(message);
+            if std::mem::take(&mut aside) && !calls {
                 continue;
             }
+            (last, works) = (number, calls);
             said = Some(number).filter(|_| speaks(message)).or(said);
         }
     }

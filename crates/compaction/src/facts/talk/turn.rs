@@ -45,6 +45,11 @@ pub fn last_step(history: &History, region: &std::ops::Range<usize>) -> Option<F
     (!text.is_empty() && !over).then(|| Fact::from_model(ModelTopic::Current, at, text))
 }
 
+/// A guess at a cause.
+static GUESSES: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)\blikely (?:issue|cause|reason|culprit|because|due)\b|\b(?:cause|issue|problem|reason) is (?:likely|probably)\b|\bi (?:suspect|guess|assume)\b",
+);
+
 /// The state of the work according to message `at`, without its announcements if a tool output follows. A
 /// short answer delivered by a tool call is put after what the model said before it. `at_end`: nothing later
 /// says what is being done, so announcements are kept if there is nothing else.
@@ -68,7 +73,7 @@ fn state_at(messages: &[Message], at: usize, at_end: bool) -> String {
         return current_state(&text);
     }
     // What was guessed was found out, or not, by the work since.
-    let over = |it: &str| announces(it) || CUES.passing.is_in(&Lowercased::of(it));
+    let over = |it: &str| announces(it) || GUESSES.is_match(it);
     let rest = without_sentences(&current_state(without_closing_announcements(&text)), over);
     // Of a plan, a short rest is not the point.
     let point = rest.chars().count() * POINT_SHARE >= text.trim().chars().count();

@@ -44,22 +44,21 @@ impl Work<'_> {
         let id = ["session_id", "task_id", "bash_id", "shell_id"].iter().find_map(|key| input.get(key));
         let Some(session) = id.map(|it| it.to_string().trim_matches('"').to_string()) else { return };
         let Some(command) = self.background.get(&session).cloned() else { return };
-        // Codex could not reach the session, which may still run; what cannot be stopped has ended.
-        let stops = || ["stop", "kill"].iter().any(|it| call.name.to_lowercase().contains(it));
-        if output.text.as_str().starts_with("write_stdin failed: ") {
+        let text = output.text.as_str();
+        // Codex could not reach the session, which may still run.
+        if text.starts_with("write_stdin failed: ") {
             return;
         }
-        if output.failed && stops() {
-            self.background.remove(&session);
-            return self.record_outcome(
-                number,
-                &command,
-                Outcome::default(),
-                &Output::new("", String::new()),
-            );
+        // That it could not be stopped is no failure of the command.
+        if output.failed && ["stop", "kill"].iter().any(|it| call.name.to_lowercase().contains(it)) {
+            if ["not running", "not found", "completed", "already"].iter().any(|it| text.contains(it)) {
+                self.background.remove(&session);
+                let unknown = Output::new("", String::new());
+                self.record_outcome(number, &command, Outcome::default(), &unknown);
+            }
+            return;
         }
         // Claude Code prints the task's state around what it printed.
-        let text = output.text.as_str();
         let task = element(text, "task_id").and_then(|_| element(text, "output")).map(|printed| Output {
             text: printed.trim().into(),
             ends: [].into(),

@@ -1,7 +1,7 @@
 //! Which failures a statement of the model excuses: pre-existing, unrelated, flaky, expected.
 
 use super::Work;
-use super::command;
+use super::command::{self, ParsedCommand};
 use super::resolution::{MISSING_FILE, WRONG_CALL};
 use crate::facts::Detail;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
@@ -75,7 +75,7 @@ impl Work<'_> {
         let Some(word) = sentences(text).into_iter().filter(says).find_map(excuse_in) else { return };
         for error in self.recent_errors().filter(|it| it.message == newest) {
             if let Detail::Error { of: Some(of), excused, .. } = &mut error.detail
-                && (command::checks_or_delivers(of) || !command::is_read_only(of))
+                && (command::checks_or_delivers(of) || ParsedCommand::of(of).runs_package_script())
             {
                 *excused = Some((number, word));
             }

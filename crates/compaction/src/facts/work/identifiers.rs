@@ -4,7 +4,6 @@ use std::collections::{HashMap, HashSet};
 
 use super::REPOSITORY;
 use super::command::{self, ParsedCommand};
-use super::fetched;
 use super::frame::unframed;
 use super::git::commits::Commits;
 use super::names::Names;
@@ -13,7 +12,7 @@ use super::symbols::{Symbols, single_file};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::clip;
 use crate::facts::text::typed::user_text;
-use crate::facts::{Detail, Fact, FileOp, Name};
+use crate::facts::{Detail, Fact, FileOp, Name, input_of};
 use history::tools::{self, Action, Meaning};
 use history::{Call, History, Kind, Part, Role, Text};
 
@@ -63,7 +62,9 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
                     }
                     symbols.note_used(call.input.as_str());
                     if actions.iter().any(|it| it.meaning == Meaning::Fetch) {
-                        fetched(call).iter().for_each(|it| names.add_all(number, it));
+                        let input = input_of(call);
+                        let asked = ["url", "urls", "query", "prompt"].iter().filter_map(|it| input.get(*it));
+                        asked.for_each(|it| names.add_all(number, &it.to_string()));
                     }
                     if actions.iter().any(|it| it.meaning == Meaning::Read || is_search(it)) {
                         looks.insert(&call.id, actions);

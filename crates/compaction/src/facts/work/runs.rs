@@ -284,7 +284,7 @@ impl Work<'_> {
         }
         if well {
             self.record_success(number, command, parsed);
-            self.record_scripts(number, output);
+            self.record_scripts(number, parsed, output);
             self.resolve_by_success(number, command, parsed);
             self.forget_reinstalled(parsed);
             self.resolve_probe(number, command);
@@ -346,8 +346,8 @@ impl Work<'_> {
     }
 
     /// Records that the scripts which `npm test` says it runs succeeded.
-    fn record_scripts(&mut self, number: usize, output: &Output) {
-        for script in package_scripts(printed(output)) {
+    fn record_scripts(&mut self, number: usize, parsed: &ParsedCommand, output: &Output) {
+        for script in package_scripts(parsed, printed(output)) {
             self.record_result(number, &script, None);
             self.record_success(number, &script, &ParsedCommand::of(&script));
         }
@@ -368,7 +368,7 @@ impl Work<'_> {
         let tree = tree.map(|it| path(&it, None, self.base));
         self.drop_removed_trees(parsed);
         // What a status printed is unknown.
-        if output.cleared && !parsed.commits() {
+        if output.cleared && parsed.is_read_only() {
             return;
         }
         self.log.run(number, parsed, text, tree.as_deref(), &self.prompts);

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::OfflineRequest;
-use crate::facts::{Detail, Fact, FileOp, TOUCHED, Topic, Voice};
+use crate::facts::{Detail, Fact, FileOp, REPORTED, TOUCHED, Topic, Voice};
 use history::{History, Part};
 
 #[derive(Default)]
@@ -37,7 +37,10 @@ impl<'a> Tail<'a> {
         fact.message >= self.from
             && fact.voice() == Voice::Model
             && matches!(fact.topic, Topic::Open | Topic::Active | Topic::Done)
-            && !self.texts.iter().any(|it| it.contains(fact.text.trim_end_matches(TOUCHED)))
+            && !self
+                .texts
+                .iter()
+                .any(|it| it.contains(fact.text.trim_end_matches(TOUCHED).trim_end_matches(REPORTED)))
     }
 
     /// Whether the tail names a fact's symbol, or its file if that was only found.

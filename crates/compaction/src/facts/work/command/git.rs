@@ -48,9 +48,9 @@ impl ParsedCommand {
         shown.map(|it| it.1.to_owned()).filter(|it| it.contains('.') && !it.contains(['$', '*'])).collect()
     }
 
-    /// Whether it stages or commits.
-    pub(in crate::facts) fn commits(&self) -> bool {
-        self.programs().any(|it| matches!(it[..], ["git", "add" | "commit", ..]))
+    /// Whether it ends with a script of a package: `pnpm assist`.
+    pub(in crate::facts) fn runs_package_script(&self) -> bool {
+        self.programs().last().is_some_and(|it| matches!(it[..], ["npm" | "pnpm" | "yarn" | "bun", _, ..]))
     }
 
     /// Whether it commits or pushes without running hooks.

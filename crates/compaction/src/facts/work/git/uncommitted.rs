@@ -146,8 +146,6 @@ impl Uncommitted {
                     || path.ends_with(it)
                     || path.contains(&format!("/{it}/"))
                     || it.ends_with(path.as_str())
-                    // Of an untracked directory, what else is in it is unknown.
-                    || path.ends_with('/') && it.starts_with(path.trim_end_matches('/'))
             };
             !whole && !staged.iter().any(of)
         });

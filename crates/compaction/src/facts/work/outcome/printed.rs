@@ -137,15 +137,16 @@ pub(in crate::facts::work) fn says_nothing(text: &str) -> bool {
         && (lower.starts_with("(no output") || lower == "(bash completed with no output)")
 }
 
-/// The scripts of a package that npm or pnpm says it runs, `> pump@1.0.0 lint`, and those in what pnpm, Yarn or Bun
-/// says it runs: `$ pnpm lint && pnpm test`.
-pub(in crate::facts::work) fn package_scripts(text: &str) -> Vec<String> {
+/// The scripts of a package that npm or pnpm says it runs, `> pump@1.0.0 lint`, and, if the command runs a package's
+/// script, those in what it says it runs: `$ pnpm lint && pnpm test`.
+pub(in crate::facts::work) fn package_scripts(command: &ParsedCommand, text: &str) -> Vec<String> {
     static SCRIPT: AsciiFirstRegex =
         AsciiFirstRegex::new(r"(?m)^> (?:@[\w.-]+/)?[\w.-]+@\d\S* ([\w:.-]+)(?: [/~]\S*)?$");
     static CHAIN: AsciiFirstRegex =
         AsciiFirstRegex::new(r"(?m)^\$ ((?:p?npm|yarn|bun) [\w:. -]+(?: && [\w:. -]+)*)$");
     let text = clip(text, 20_000).0;
     let named = SCRIPT.captures_iter(text).filter_map(|it| Some(format!("npm run {}", it.get(1)?.as_str())));
-    let chained = CHAIN.captures_iter(text).filter_map(|it| Some(it.get(1)?.as_str()));
+    let echoed = if command.runs_package_script() { text } else { "" };
+    let chained = CHAIN.captures_iter(echoed).filter_map(|it| Some(it.get(1)?.as_str()));
     named.chain(chained.flat_map(|it| it.split(" && ")).map(str::to_owned)).collect()
 }
