@@ -68,7 +68,7 @@ const STEP_WORDS: [(&str, Activity); 36] = [
 ];
 
 /// Words of a step that asks for a verification of all that was done: "Verify that everything works".
-const WHOLE: [&str; 5] = ["all", "everything", "works", "changes", "result"];
+const WHOLE: [&str; 4] = ["everything", "works", "changes", "result"];
 
 /// Words of [`STEP_WORDS`] that ask for a verification without naming its kind.
 const VERIFIES: [&str; 2] = ["verify", "verification"];

@@ -31,6 +31,9 @@ pub(crate) fn is_missing_file(error: &str) -> bool {
     MISSING_FILE.is_match(error)
 }
 
+/// Programs that run what they are asked: one query says nothing of another.
+const QUERIES: [&str; 6] = ["mongosh", "mysql", "psql", "redis-cli", "sqlite3", "ssh"];
+
 /// A module or program is not installed; one of the groups captures its name.
 static MISSING_MODULE_OR_PROGRAM: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r#"No module named ['"]?([A-Za-z_][\w.]*)|[Cc]annot find (?:module|package) ['"]([@A-Za-z][\w@/.-]*)"#,
@@ -261,7 +264,9 @@ impl Work<'_> {
             let Some(left) = self.pending_operations.get_mut(&error) else { continue };
             left.remove(name);
             if left.is_empty() && self.pending_operations.remove(&error).is_some() {
-                if let Detail::Error { similar, resolved: None, .. } = &mut self.errors[error].detail {
+                if let Detail::Error { similar, resolved: None, .. } = &mut self.errors[error].detail
+                    && !QUERIES.contains(&name)
+                {
                     *similar = Some(number);
                 }
                 self.maybe_resolved.entry(name.to_owned()).or_default().push((error, failed));
@@ -290,6 +295,10 @@ impl Work<'_> {
                 continue;
             };
             let Some((file, what)) = located(text) else { continue };
+            // A script of several checks may have stopped before this one.
+            if !output.lines().any(|it| located(it.trim()).is_some() && checker(it) == checker(text)) {
+                continue;
+            }
             let failed = ParsedCommand::of(of).failed_operations(text);
             let again = |it: &Operation| ran.iter().any(|run| run.name == it.name && run.covers(it));
             if is_elsewhere(here, command::directory(of), base) || !failed.iter().any(again) {
@@ -532,6 +541,13 @@ fn same_step(a: &[String], b: &[&str], moved: bool) -> bool {
             || moved && a.contains('/') && b.contains('/') && file_name(a) == file_name(b)
     };
     a.len() == b.len() && a.iter().zip(b).all(same)
+}
+
+/// The kind of checker that an error names by its number or rule: `error TS2322`, `error eslint(sort-keys)`.
+fn checker(error: &str) -> Option<&str> {
+    static CHECKER: AsciiFirstRegex =
+        AsciiFirstRegex::new(r"\b(?:error|warning) (TS)\d+|\b(?:error|warning) ([a-z][\w-]*)\([\w/-]+\)");
+    CHECKER.captures(error).and_then(|it| it.get(1).map(|it| it.as_str()).or(it.get(2).map(|_| "linter")))
 }
 
 /// Whether an error only says that the file has what an edit wanted (Claude Code, pi).

@@ -80,6 +80,8 @@ static QUOTED: AsciiFirstRegex = AsciiFirstRegex::new(r"^\d+\s*(?:[|→\t]|: )")
 static CODE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"^\s*(?:(?:[-+]\s*)?(?:\}?\s*(?:except|catch)\b|raise\b|throw\b|return\b|if\b|elif\b|const\b|let\b|var\b|//|\*\s|<!--|#\s)",
     r"|[-+] ?[\w$./-]+=|@@ )|^[\w./\\@\[\]-]+\.\w+[:-]\d+[:-](?:\d+:)?\s*(?:except|catch|raise|throw|return|if|const|let|var|//|#|\*)\b",
+    // A field of a type: `error: DetailedError;`.
+    r"|^\s*\w+\??: [\w<>\[\]| ]+;$",
     // A test that passed, perhaps by seeing an expected error.
     r"|^\W*(?:PASS(?:ED)?|ok \d+)\b",
     // What Apple's system libraries log about a program.
