@@ -167,6 +167,11 @@ pub(crate) fn only_looks(command: &str) -> bool {
     if powershell::looks(command) {
         return true;
     }
+    programs(command).iter().all(|it| program_only_looks(it))
+}
+
+/// The commands of a list or pipe, without what is quoted.
+fn programs(command: &str) -> Vec<String> {
     let mut parts: Vec<String> = vec![String::new()];
     let mut quote: Option<char> = None;
     for c in command.chars() {
@@ -182,94 +187,91 @@ pub(crate) fn only_looks(command: &str) -> bool {
             }
         }
     }
-    // Words before a command that do not tell what it does.
+    parts
+}
+
+fn program_only_looks(program: &str) -> bool {
+    /// Words before a command that do not tell what it does.
     const AROUND: [&str; 8] = ["rtk", "proxy", "{", "}", "!", "do", "then", "else"];
-    parts.iter().all(|part| {
-        let mut words: Vec<&str> =
-            part.split_whitespace().skip_while(|it| it.contains('=') || AROUND.contains(it)).collect();
-        if words.first() == Some(&"git") && words.get(1) == Some(&"-C") {
-            words.drain(1..3.min(words.len()));
-        }
-        let head = words.first().map_or("", |it| it.rsplit('/').next().unwrap_or(it));
-        // `bd --readonly show`: flags may precede the subcommand.
-        let bare: Vec<&str> = words.iter().copied().filter(|it| !it.starts_with('-')).collect();
-        let first = |count: usize| bare.iter().take(count).copied().collect::<Vec<_>>().join(" ");
-        let (two, three) = (first(2), first(3));
-        let acts = cues::ACTING.iter().any(|it| *it == three)
-            || cues::ACTING.contains(&words.iter().take(3).copied().collect::<Vec<_>>().join(" ").as_str());
-        let lists = two == "git tag"
-            && (bare.len() == 2 || words.iter().any(|it| ["-l", "--list", "--points-at"].contains(it)));
-        let reads_settings = matches!(head, "source" | ".")
-            && bare.get(1).and_then(|it| it.rsplit('/').next()).is_some_and(|it| {
-                it == "nvm.sh" || it.starts_with('.') && (it.ends_with("rc") || it.ends_with("profile"))
-            });
-        // `npm owner ls`, `gh release list`; not `npm run list`, since a script may have any name.
-        let asks = head != "git"
-            && bare.get(1).is_some_and(|it| !["run", "exec", "x"].contains(it))
-            && bare.get(2).is_some_and(|it| cues::LOOKING_SECOND.contains(it));
-        // What runs in a container: `docker exec -it app cat a`.
-        if let [_, "exec", rest @ ..] = &words[..]
-            && matches!(head, "docker" | "podman")
-        {
-            let name = rest.iter().position(|it| !it.starts_with('-')).unwrap_or(rest.len());
-            return only_looks(&rest[rest.len().min(name + 1)..].join(" "));
-        }
-        // A block of PowerShell: `ForEach-Object { $_.Name }`.
-        if matches!(head, "ForEach-Object" | "Where-Object" | "%") {
-            const CALLS: [&str; 4] = [".Delete(", ".Kill(", ".Save(", "::"];
-            let block = part.split_once('{').map_or("", |it| it.1.trim_end_matches([' ', '}']).trim());
-            let plain = block.starts_with(['$', '"', '(']) && !CALLS.iter().any(|it| block.contains(it));
-            return plain || only_looks(block);
-        }
-        let cmdlets: Vec<&str> = words.iter().filter_map(|it| cmdlet_verb(it)).collect();
-        if !cmdlets.iter().all(|it| cues::LOOKING_VERBS.contains(it)) {
-            return false;
-        }
-        // Of `$out = npm test`, what follows decides.
-        if head.starts_with('$') && (head.contains('=') || words.get(1) == Some(&"=")) {
-            let value = head.split_once('=').map_or("", |it| it.1);
-            let rest = words[if head.contains('=') { 1 } else { 2 }..].join(" ");
-            let literal = rest.is_empty() || !value.is_empty() && rest.starts_with(['-', '[']);
-            return literal || only_looks(format!("{value} {rest}").trim());
-        }
-        // The first verb before the flags: of `aws ec2 describe-instances --filters a`, "describe".
-        let nouns = words.iter().take_while(|it| !it.starts_with('-'));
-        let verb = nouns
-            .filter_map(|it| it.split('-').next())
-            .find(|it| cues::CLOUD_LOOKING.contains(it) || cues::CLOUD_ACTING.contains(it));
-        let of_cloud =
-            cues::CLOUDS.contains(&head) && verb.is_some_and(|it| cues::CLOUD_LOOKING.contains(&it));
-        let writes = |it: &&str| {
-            let flags = it.trim_start_matches('-');
-            match it.strip_prefix("--") {
-                Some(name) => ["request", "data", "form", "json", "output", "remote-name", "upload-file"]
-                    .iter()
-                    .any(|it| name.starts_with(it)),
-                None => {
-                    it.starts_with('-')
-                        && flags
-                            .split(['H', 'A', 'b', 'm', 'u', 'w'])
-                            .next()
-                            .is_some_and(|it| it.contains(['X', 'd', 'F', 'T', 'o', 'O']))
-                }
-            }
-        };
-        let fetches = head == "curl" && !words.iter().skip(1).any(writes);
-        head.is_empty()
-            || of_cloud
-            || fetches
-            || cmdlet_verb(head).is_some()
-            || head.chars().all(|c| c.is_ascii_digit() || c == '>')
-            || !acts
-                && (cues::LOOKING.contains(&head)
-                    || cues::LOOKING_PAIRS.contains(&two.as_str())
-                    || words.get(1).is_some_and(|it| cues::LOOKING_SECOND.contains(it))
-                    || bare.get(1).is_some_and(|it| cues::LOOKING_SECOND.contains(it))
-                    || lists
-                    || asks
-                    || reads_settings
-                    // After flags with values: `kubectl --context a get pods`.
-                    || head == "kubectl" && words.iter().any(|it| ["describe", "get", "logs"].contains(it))
-                    || words.contains(&"--help"))
-    })
+    let mut words: Vec<&str> =
+        program.split_whitespace().skip_while(|it| it.contains('=') || AROUND.contains(it)).collect();
+    if words.first() == Some(&"git") && words.get(1) == Some(&"-C") {
+        words.drain(1..3.min(words.len()));
+    }
+    let head = words.first().map_or("", |it| it.rsplit('/').next().unwrap_or(it));
+    // `bd --readonly show`: flags may precede the subcommand.
+    let bare: Vec<&str> = words.iter().copied().filter(|it| !it.starts_with('-')).collect();
+    let first = |count: usize| bare.iter().take(count).copied().collect::<Vec<_>>().join(" ");
+    let (two, three) = (first(2), first(3));
+    let acts = cues::ACTING.iter().any(|it| *it == three)
+        || cues::ACTING.contains(&words.iter().take(3).copied().collect::<Vec<_>>().join(" ").as_str());
+    let lists = two == "git tag"
+        && (bare.len() == 2 || words.iter().any(|it| ["-l", "--list", "--points-at"].contains(it)));
+    let reads_settings = matches!(head, "source" | ".")
+        && bare.get(1).and_then(|it| it.rsplit('/').next()).is_some_and(|it| {
+            it == "nvm.sh" || it.starts_with('.') && (it.ends_with("rc") || it.ends_with("profile"))
+        });
+    // `npm owner ls`, `gh release list`; not `npm run list`, since a script may have any name.
+    let asks = head != "git"
+        && bare.get(1).is_some_and(|it| !["run", "exec", "x"].contains(it))
+        && bare.get(2).is_some_and(|it| cues::LOOKING_SECOND.contains(it));
+    // What runs in a container: `docker exec -it app cat a`.
+    if let [_, "exec", rest @ ..] = &words[..]
+        && matches!(head, "docker" | "podman")
+    {
+        let name = rest.iter().position(|it| !it.starts_with('-')).unwrap_or(rest.len());
+        return only_looks(&rest[rest.len().min(name + 1)..].join(" "));
+    }
+    // A block of PowerShell: `ForEach-Object { $_.Name }`.
+    if matches!(head, "ForEach-Object" | "Where-Object" | "%") {
+        const CALLS: [&str; 4] = [".Delete(", ".Kill(", ".Save(", "::"];
+        let block = program.split_once('{').map_or("", |it| it.1.trim_end_matches([' ', '}']).trim());
+        let plain = block.starts_with(['$', '"', '(']) && !CALLS.iter().any(|it| block.contains(it));
+        return plain || only_looks(block);
+    }
+    let cmdlets: Vec<&str> = words.iter().filter_map(|it| cmdlet_verb(it)).collect();
+    if !cmdlets.iter().all(|it| cues::LOOKING_VERBS.contains(it)) {
+        return false;
+    }
+    // Of `$out = npm test`, what follows decides.
+    if head.starts_with('$') && (head.contains('=') || words.get(1) == Some(&"=")) {
+        let value = head.split_once('=').map_or("", |it| it.1);
+        let rest = words[if head.contains('=') { 1 } else { 2 }..].join(" ");
+        let literal = rest.is_empty() || !value.is_empty() && rest.starts_with(['-', '[']);
+        return literal || only_looks(format!("{value} {rest}").trim());
+    }
+    // The first verb before the flags: of `aws ec2 describe-instances --filters a`, "describe".
+    let nouns = words.iter().take_while(|it| !it.starts_with('-'));
+    let verb = nouns
+        .filter_map(|it| it.split('-').next())
+        .find(|it| cues::CLOUD_LOOKING.contains(it) || cues::CLOUD_ACTING.contains(it));
+    let of_cloud = cues::CLOUDS.contains(&head) && verb.is_some_and(|it| cues::CLOUD_LOOKING.contains(&it));
+    let fetches = head == "curl" && !words.iter().skip(1).any(|it| makes_curl_write(it));
+    head.is_empty()
+        || of_cloud
+        || fetches
+        || cmdlet_verb(head).is_some()
+        || head.chars().all(|c| c.is_ascii_digit() || c == '>')
+        || !acts
+            && (cues::LOOKING.contains(&head)
+                || cues::LOOKING_PAIRS.contains(&two.as_str())
+                || words.get(1).is_some_and(|it| cues::LOOKING_SECOND.contains(it))
+                || bare.get(1).is_some_and(|it| cues::LOOKING_SECOND.contains(it))
+                || lists
+                || asks
+                || reads_settings
+                // After flags with values: `kubectl --context a get pods`.
+                || head == "kubectl" && words.iter().any(|it| ["describe", "get", "logs"].contains(it))
+                || words.contains(&"--help"))
+}
+
+/// Whether a flag makes curl send something, or write a file.
+fn makes_curl_write(flag: &str) -> bool {
+    const LONG: [&str; 7] = ["request", "data", "form", "json", "output", "remote-name", "upload-file"];
+    if let Some(name) = flag.strip_prefix("--") {
+        return LONG.iter().any(|it| name.starts_with(it));
+    }
+    // Those flags take a value, which may stand behind them without a blank.
+    let flags = flag.strip_prefix('-').and_then(|it| it.split(['H', 'A', 'b', 'm', 'u', 'w']).next());
+    flags.is_some_and(|it| it.contains(['X', 'd', 'F', 'T', 'o', 'O']))
 }

@@ -22,21 +22,7 @@ pub(crate) fn still_runs(text: &str) -> Option<String> {
 /// How a command ended, if its output tells. `silent`: an output that is not marked as failed proves nothing.
 pub(crate) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Outcome> {
     let text = &*plain(output.text.as_str());
-    let stopped = |it: &str| it.contains("[Request interrupted") || it.contains("User aborted the command");
-    // The timeouts of Codex, OpenCode and Gemini CLI: of a server, that is how it should end.
-    let raw = output.text.as_str();
-    let by_codex = output.exit == Some(124)
-        || raw.starts_with("Exit code: 124")
-        || raw.starts_with('{') && raw.contains(r#""exit_code":124"#);
-    let timed_out = by_codex && clip(text, 200).contains("command timed out after ")
-        || ending(text, 400).contains(" tool terminated command after exceeding timeout")
-        || text.starts_with("Command was automatically cancelled because it exceeded the timeout of ");
-    if output.cleared || stopped(clip(text, 200)) || timed_out {
-        return None;
-    }
-    // Codex: the user stopped it. Some versions put a line with the time before that.
-    let timed = text.strip_prefix("Wall time: ").and_then(|it| it.split_once('\n'));
-    if timed.map_or(text, |it| it.1).starts_with("aborted by user") {
+    if output.cleared || was_stopped(output, text) {
         return None;
     }
     // A hook of Codex refused it.
@@ -109,6 +95,25 @@ pub(crate) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Ou
         return None;
     }
     Some(Outcome { ok, exit, passed, failed })
+}
+
+/// Whether the user or a timeout of the agent stopped the command. `text`: the output without escapes.
+fn was_stopped(output: &Output, text: &str) -> bool {
+    let stopped = |it: &str| it.contains("[Request interrupted") || it.contains("User aborted the command");
+    // The timeouts of Codex, OpenCode and Gemini CLI: of a server, that is how it should end.
+    let raw = output.text.as_str();
+    let by_codex = output.exit == Some(124)
+        || raw.starts_with("Exit code: 124")
+        || raw.starts_with('{') && raw.contains(r#""exit_code":124"#);
+    let timed_out = by_codex && clip(text, 200).contains("command timed out after ")
+        || ending(text, 400).contains(" tool terminated command after exceeding timeout")
+        || text.starts_with("Command was automatically cancelled because it exceeded the timeout of ");
+    if stopped(clip(text, 200)) || timed_out {
+        return true;
+    }
+    // Codex: the user stopped it. Some versions put a line with the time before that.
+    let timed = text.strip_prefix("Wall time: ").and_then(|it| it.split_once('\n'));
+    timed.map_or(text, |it| it.1).starts_with("aborted by user")
 }
 
 /// Whether a line says that a checker or runner found errors: `✖ 10 problems (3 errors, 7 warnings)` (ESLint),

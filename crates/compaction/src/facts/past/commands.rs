@@ -40,62 +40,14 @@ impl SummaryReader<'_> {
         if let Some((command, list)) = body.strip_prefix('`').and_then(|it| it.split_once(REPORTS)) {
             return self.reports(command.trim_end_matches('`'), list.trim_start_matches(": "));
         }
-        let Some(found) = COMMAND.captures(body) else {
-            let topic = if section == Topic::Commands { Topic::Findings } else { section };
-            if topic == Topic::Errors && NO_ERROR.is_match(body) {
-                return;
-            }
-            let lower = body.to_lowercase();
-            let over = is_resolved(body);
-            let detail = match topic {
-                Topic::Errors => Detail::Error {
-                    of: None,
-                    resolved: over.then_some(self.number),
-                    similar: None,
-                    excused: None,
-                },
-                _ => Detail::None,
-            };
-            let text = clip(body, 400).0.to_string();
-            // `- Fixed by …` below an error resolves it.
-            if over
-                && lower.starts_with("fix")
-                && let Some(last) =
-                    self.facts.last_mut().filter(|it| it.topic == Topic::Errors && it.message == self.number)
-            {
-                if last.text.len() < 1_000 {
-                    last.text.reword(|it| format!("{it} {text}"));
-                }
-                last.detail = detail;
-                return;
-            }
-            return self.push(topic, &text, detail);
-        };
+        let Some(found) = COMMAND.captures(body) else { return self.without_command(section, body) };
         let more = if found.get(2).is_some() { " …" } else { "" };
         let command = format!("{}{more}", found.get(1).map_or("", |it| it.as_str()));
         let command = command.as_str();
         let rest = found.get(3).map_or("", |it| it.as_str()).trim();
         if section == Topic::Errors {
-            let (text, state) = rest.rsplit_once(" → ").unwrap_or((rest, ""));
-            // Our format: `command` → failed, exit 1: error message → unresolved.
             let ended = body[..body.len() - rest.len()].trim_end().ends_with('→');
-            let ended = text.split_once(": ").filter(|it| ended && it.0.starts_with("failed"));
-            if let Some((state, _)) = ended {
-                let detail =
-                    Detail::Command { outcome: parse_outcome(state, None), read_only: is_read_only(command) };
-                self.push(Topic::Commands, command, detail);
-            }
-            let text = ended.map_or(text, |it| it.1);
-            let over = [RESOLVED, FILE_CHANGED].iter().any(|it| state.starts_with(it));
-            let resolved = over.then_some(self.number);
-            let similar = state.starts_with("a similar run went well").then_some(self.number);
-            let called = ["reported as ", "called "]
-                .iter()
-                .find_map(|it| state.strip_prefix(it))
-                .and_then(|it| it.split_whitespace().next());
-            let excused = EXCUSES.iter().find(|it| called == Some(it.0)).map(|it| (self.number, it.0));
-            let detail = Detail::Error { of: Some(command.into()), resolved, similar, excused };
-            return self.push(Topic::Errors, text, detail);
+            return self.error_of_command(command, rest, ended);
         }
         if section == Topic::Setup {
             return self.push_seen(ToolTopic::Setup, command, Detail::None);
@@ -115,6 +67,56 @@ impl SummaryReader<'_> {
         }
         let detail = Detail::Command { outcome, read_only: is_read_only(command) };
         self.push(Topic::Commands, command, detail);
+    }
+
+    /// A line of a section of commands or errors that names no command.
+    fn without_command(&mut self, section: Topic, body: &str) {
+        let topic = if section == Topic::Commands { Topic::Findings } else { section };
+        if topic == Topic::Errors && NO_ERROR.is_match(body) {
+            return;
+        }
+        let over = is_resolved(body);
+        let resolved = over.then_some(self.number);
+        let detail = match topic {
+            Topic::Errors => Detail::Error { of: None, resolved, similar: None, excused: None },
+            _ => Detail::None,
+        };
+        let text = clip(body, 400).0.to_string();
+        // `- Fixed by …` below an error resolves it.
+        if over
+            && body.to_lowercase().starts_with("fix")
+            && let Some(last) =
+                self.facts.last_mut().filter(|it| it.topic == Topic::Errors && it.message == self.number)
+        {
+            if last.text.len() < 1_000 {
+                last.text.reword(|it| format!("{it} {text}"));
+            }
+            last.detail = detail;
+            return;
+        }
+        self.push(topic, &text, detail);
+    }
+
+    /// Our format: `command` → failed, exit 1: error message → unresolved. `ended`: the outcome precedes the message.
+    fn error_of_command(&mut self, command: &str, rest: &str, ended: bool) {
+        let (text, state) = rest.rsplit_once(" → ").unwrap_or((rest, ""));
+        let outcome = text.split_once(": ").filter(|it| ended && it.0.starts_with("failed"));
+        if let Some((state, _)) = outcome {
+            let outcome = parse_outcome(state, None);
+            let detail = Detail::Command { outcome, read_only: is_read_only(command) };
+            self.push(Topic::Commands, command, detail);
+        }
+        let text = outcome.map_or(text, |it| it.1);
+        let over = [RESOLVED, FILE_CHANGED].iter().any(|it| state.starts_with(it));
+        let resolved = over.then_some(self.number);
+        let similar = state.starts_with("a similar run went well").then_some(self.number);
+        let called = ["reported as ", "called "]
+            .iter()
+            .find_map(|it| state.strip_prefix(it))
+            .and_then(|it| it.split_whitespace().next());
+        let excused = EXCUSES.iter().find(|it| called == Some(it.0)).map(|it| (self.number, it.0));
+        let detail = Detail::Error { of: Some(command.into()), resolved, similar, excused };
+        self.push(Topic::Errors, text, detail);
     }
 
     /// Our format: `git commit → ok: 1a2b3c4 on main: a subject [#7], 2b3c4d5 on main: another`.

@@ -38,7 +38,18 @@ impl SummaryReader<'_> {
         if ["listed: ", "listed in "].iter().any(|it| body.starts_with(it)) {
             return;
         }
-        // Our format: `edited: a.rs, b.rs`; `renamed: a.rs → b.rs`.
+        if self.files_by_operation(body) {
+            return;
+        }
+        if let Some(op) = self.tagged {
+            let path = paths::path(body, None, self.base);
+            return self.push(Topic::Files, &path, Detail::File { op, to: None });
+        }
+        self.leading_paths(body);
+    }
+
+    /// Our format: `edited: a.rs, b.rs`; `renamed: a.rs → b.rs`. Whether the line is of this kind.
+    fn files_by_operation(&mut self, body: &str) -> bool {
         if let Some((label, list)) = body.split_once(": ")
             && let (word, root) =
                 label.split_once(" in ").map_or((label, None), |(word, root)| (word, Some(root)))
@@ -54,11 +65,12 @@ impl SummaryReader<'_> {
                     let path = paths::path(path, None, self.base);
                     self.push(Topic::Files, &path, Detail::File { op: *op, to: None });
                 }
-                return;
+                return true;
             }
             // A sentence about a change: `Updated: the test expects 3 because the first rule also applies`.
             if list.split(", ").any(|it| it.contains(' ') && !it.contains('/') && !ends_in_extension(it)) {
-                return self.push(Topic::Findings, clip(body, 240).0, Detail::None);
+                self.push(Topic::Findings, clip(body, 240).0, Detail::None);
+                return true;
             }
             for item in list.split(", ") {
                 let (path, to) = match item.split_once(" → ") {
@@ -67,12 +79,13 @@ impl SummaryReader<'_> {
                 };
                 self.push(Topic::Files, &whole(path.trim()), Detail::File { op: *op, to });
             }
-            return;
+            return true;
         }
-        if let Some(op) = self.tagged {
-            let path = paths::path(body, None, self.base);
-            return self.push(Topic::Files, &path, Detail::File { op, to: None });
-        }
+        false
+    }
+
+    /// A line that begins with paths, and may say what was done to them.
+    fn leading_paths(&mut self, body: &str) {
         let (mut listed, mut rest) = (Vec::new(), body);
         loop {
             let more = [", ", " / ", " + ", " and "].iter().find_map(|it| rest.strip_prefix(it));

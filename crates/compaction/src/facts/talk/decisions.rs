@@ -120,6 +120,29 @@ pub(super) fn closing_question(text: &str) -> Option<&str> {
     last_question(text).or_else(|| recommended(text).map(|it| it.0)).or_else(|| suggested(text))
 }
 
+/// A prompt with what it may answer.
+struct Reply<'a> {
+    number: usize,
+    prompt: &'a Prompt<'a>,
+    said: Quote,
+    /// The model's message before it.
+    before: &'a str,
+    /// The question or offer in that message.
+    asked: Option<&'a str>,
+}
+
+impl Reply<'_> {
+    fn is_short(&self) -> bool {
+        self.said.chars().count() <= MAX_ANSWER_CHARS
+    }
+
+    fn decision(&self, text: Quote, asked: Option<&str>, means: Option<String>, refused: bool) -> Fact {
+        let asked = asked.map(|it| without_bold(&flat(clip(&in_context(self.before, it), 240).0)));
+        let detail = Detail::Choice { asked, means, refused, superseded: None };
+        Fact::from_user(Topic::Decisions, self.number, text, detail)
+    }
+}
+
 /// `begun`: whether the model has said anything that can be taken back.
 pub(super) fn read_decisions(
     number: usize,
@@ -129,135 +152,150 @@ pub(super) fn read_decisions(
     facts: &mut Vec<Fact>,
 ) {
     let said = prompt.whole();
-    let whole: &str = &said;
-    let short = whole.chars().count() <= MAX_ANSWER_CHARS;
     let before = before.map(text_of_model).unwrap_or_default();
-    let lower = Lowercased::of(whole);
+    let lower = Lowercased::of(&said);
     // A bare yes or no answers an offer even if prose follows the offer.
-    let bare = is_very_short(whole) && (CUES.approve.is_in(&lower) || CUES.refuse.is_in(&lower));
-    let offers = |it: &&str| OFFER.is_match(it) && is_question(it);
-    let offer = || sentences(clip_end(&before, 4_000)).into_iter().rfind(offers);
-    let offers_if = || sentences(clip_end(&before, 4_000)).into_iter().rfind(|it| OFFERS_IF.is_match(it));
-    let asked = last_question(&before).or_else(|| offer().or_else(offers_if).filter(|_| bare));
+    let bare = is_very_short(&said) && (CUES.approve.is_in(&lower) || CUES.refuse.is_in(&lower));
+    let last_offer = |offers: &AsciiFirstRegex| {
+        sentences(clip_end(&before, 4_000)).into_iter().rfind(|it| offers.is_match(it))
+    };
+    let offer = || last_offer(&OFFER).filter(|it| is_question(it));
+    let asked =
+        last_question(&before).or_else(|| offer().or_else(|| last_offer(&OFFERS_IF)).filter(|_| bare));
     let suggestion =
         || suggested(&before).map(|it| (asked.unwrap_or(it), without_bold(&flat(clip(it, 200).0))));
     let advised = recommended(&before).or_else(suggestion).filter(|_| bare);
     let asked = asked.or(advised.as_ref().map(|it| it.0));
-    let push =
-        |text: Quote, asked: Option<&str>, means: Option<String>, refused: bool, facts: &mut Vec<Fact>| {
-            let asked = asked.map(|it| without_bold(&flat(clip(&in_context(&before, it), 240).0)));
-            let detail = Detail::Choice { asked, means, refused, superseded: None };
-            facts.push(Fact::from_user(Topic::Decisions, number, text, detail));
-        };
-    // "B, A": one for each of several questions. One alone does not say which of them it answers.
-    let letters: Vec<&str> = whole.split([',', ' ', ';', '/']).filter(|it| !it.is_empty()).collect();
+    let reply = Reply { number, prompt, said: said.clone(), before: &before, asked };
+    if read_answers_to_tables(&reply, facts) || read_answers_to_each(&reply, facts) {
+        return;
+    }
+    if let Some(means) = chosen_option(&reply).or_else(|| chosen_options(&reply)) {
+        facts.push(reply.decision(said, asked, Some(means), false));
+        return;
+    }
+    if GO_ON.is_match(&said) && asked.is_some_and(|it| it.contains(", or ")) {
+        return;
+    }
+    let Some(question) = asked.filter(|it| replies_to(it, &said) && decides(it, &before, &said)) else {
+        read_choices(&reply, begun, facts);
+        return;
+    };
+    // Approval may come with a further question.
+    let approved = approves(&lower, &said);
+    // A suggestion may be all that was asked.
+    let means = advised.filter(|it| approved && without_bold(&flat(it.0)) != it.1).map(|it| it.1);
+    if approved {
+        take_back_refusal(number, question, facts);
+    }
+    // "1. no 2. yes" answers each of several questions.
+    let all = numbered_questions(&before).filter(|_| ANSWERS_EACH.is_match(&said));
+    let refused = CUES.refuse.is_in(&lower) && !approved;
+    facts.push(reply.decision(said, all.as_deref().or(asked), means, refused));
+}
+
+/// Reads answers to several questions, each with a table of options: "B, A", "Q1: B, Q2: A". Whether the reply is nothing
+/// else.
+fn read_answers_to_tables(reply: &Reply, facts: &mut Vec<Fact>) -> bool {
+    let tables = if reply.is_short() { option_tables(reply.before) } else { Vec::new() };
+    if tables.len() < 2 {
+        return false;
+    }
+    let letters: Vec<&str> = reply.said.split([',', ' ', ';', '/']).filter(|it| !it.is_empty()).collect();
     let only_letters = letters.iter().all(|it| it.len() == 1);
-    let tables = if short { option_tables(&before) } else { Vec::new() };
-    if tables.len() > 1 {
-        let answers = if only_letters && letters.len() == tables.len() {
-            letters.iter().enumerate().map(|(at, it)| (at, *it)).collect()
-        } else {
-            answers_by_question(whole)
-        };
-        if !answers.is_empty() {
-            let means: Vec<String> = answers.iter().map(|it| meaning_in(&tables, it.0, it.1)).collect();
-            let all = questions_of_tables(&before, tables.len());
-            push(said.clone(), all.as_deref().or(asked), Some(means.join("; ")), false, facts);
-        }
-        if only_letters || !answers.is_empty() {
-            return;
-        }
+    // One letter alone does not say which of the questions it answers.
+    let answers = if only_letters && letters.len() == tables.len() {
+        letters.iter().enumerate().map(|(at, it)| (at, *it)).collect()
+    } else {
+        answers_by_question(&reply.said)
+    };
+    if !answers.is_empty() {
+        let means: Vec<String> = answers.iter().map(|it| meaning_in(&tables, it.0, it.1)).collect();
+        let all = questions_of_tables(reply.before, tables.len());
+        let asked = all.as_deref().or(reply.asked);
+        facts.push(reply.decision(reply.said.clone(), asked, Some(means.join("; ")), false));
     }
-    let each: Vec<_> = prompt.parts().iter().flat_map(|it| answered_questions(&before, it)).collect();
-    if !each.is_empty() {
-        facts.extend(each.into_iter().filter_map(|(asked, said)| {
-            let detail = Detail::Choice { asked: Some(asked), means: None, refused: false, superseded: None };
-            Some(Fact::from_user(Topic::Decisions, number, prompt.quote(said)?, detail))
-        }));
-        // Beside the answers the user may decide something else.
-        if !whole.trim().contains("\n\n") {
-            return;
-        }
-    }
+    only_letters || !answers.is_empty()
+}
+
+/// Reads answers that name or number their questions. Whether the reply is nothing else.
+fn read_answers_to_each(reply: &Reply, facts: &mut Vec<Fact>) -> bool {
+    let parts = reply.prompt.parts();
+    let each: Vec<_> = parts.iter().flat_map(|it| answered_questions(reply.before, it)).collect();
+    let answers = !each.is_empty();
+    facts.extend(each.into_iter().filter_map(|(asked, said)| {
+        let detail = Detail::Choice { asked: Some(asked), means: None, refused: false, superseded: None };
+        Some(Fact::from_user(Topic::Decisions, reply.number, reply.prompt.quote(said)?, detail))
+    }));
+    // Beside the answers the user may decide something else.
+    answers && !reply.said.trim().contains("\n\n")
+}
+
+/// The text of the offered option that a reply chooses: "2", "option B", "go with the first".
+fn chosen_option(reply: &Reply) -> Option<String> {
+    let said: &str = &reply.said;
     // An option may be quoted only to ask about it.
-    let asks_about = is_question(whole) && whole.split_whitespace().count() > MAX_ECHO_WORDS;
-    // "2", "option B", "go with the first": refers to the offered options.
-    if short
-        && !asks_about
-        && !CHOSEN_OPTIONS.is_match(whole)
-        && !QUOTES_OR_LISTS.is_match(whole)
-        && let Some(letter) = CHOSEN_OPTION.captures(whole).and_then(|it| it.iter().skip(1).flatten().next())
-        && !REFUSES_OPTION.is_match(&whole[letter.end()..])
-    {
-        let alone = whole.chars().count() <= 3
-            || whole[..letter.start()].chars().any(char::is_alphabetic)
-            || whole[letter.end()..].starts_with('번');
-        let single = alone
-            || whole[letter.end()..].starts_with([',', '.', ')', ' '])
-                && letter.as_str().chars().all(|c| c.is_ascii_digit());
-        if single
-            && OFFERED_OPTION.find_iter(&before).nth(1).is_some()
-            && let Some(means) = option(&before, letter.as_str())
-        {
-            push(said.clone(), asked, Some(means), false, facts);
-            return;
-        }
+    let asks_about = is_question(said) && said.split_whitespace().count() > MAX_ECHO_WORDS;
+    if !reply.is_short() || asks_about || CHOSEN_OPTIONS.is_match(said) || QUOTES_OR_LISTS.is_match(said) {
+        return None;
     }
-    // "1 + 2", "1, then 4"
-    if short
-        && let Some(chosen) = CHOSEN_OPTIONS.find(whole)
-        && !whole.to_lowercase().trim_start().starts_with("all")
-    {
-        let numbers = chosen.as_str().split(|it: char| !it.is_ascii_digit()).filter(|it| it.len() == 1);
-        let means: Vec<String> = numbers.filter_map(|it| option(&before, it)).take(MAX_CHOSEN).collect();
-        if !means.is_empty() {
-            push(said.clone(), asked, Some(means.join("; ")), false, facts);
-            return;
-        }
+    let letter = CHOSEN_OPTION.captures(said)?.iter().skip(1).flatten().next()?;
+    let after = &said[letter.end()..];
+    let alone = said.chars().count() <= 3
+        || said[..letter.start()].chars().any(char::is_alphabetic)
+        || after.starts_with('번');
+    let digits = letter.as_str().chars().all(|c| c.is_ascii_digit());
+    let single = alone || digits && after.starts_with([',', '.', ')', ' ']);
+    let chooses =
+        single && !REFUSES_OPTION.is_match(after) && OFFERED_OPTION.find_iter(reply.before).nth(1).is_some();
+    chooses.then(|| option(reply.before, letter.as_str()))?
+}
+
+/// The texts of the offered options that a reply chooses: "1 + 2", "1, then 4".
+fn chosen_options(reply: &Reply) -> Option<String> {
+    let chosen = CHOSEN_OPTIONS.find(&reply.said).filter(|_| reply.is_short())?;
+    if reply.said.to_lowercase().trim_start().starts_with("all") {
+        return None;
     }
-    if GO_ON.is_match(whole) && asked.is_some_and(|it| it.contains(", or ")) {
+    let numbers = chosen.as_str().split(|it: char| !it.is_ascii_digit()).filter(|it| it.len() == 1);
+    let means: Vec<String> = numbers.filter_map(|it| option(reply.before, it)).take(MAX_CHOSEN).collect();
+    (!means.is_empty()).then(|| means.join("; "))
+}
+
+/// Reads the sentences that choose something or take it back, whatever was asked.
+fn read_choices(reply: &Reply, begun: bool, facts: &mut Vec<Fact>) {
+    /// Maximum bytes of a prompt; a longer one is a document.
+    const MOST: usize = 2_500;
+    if reply.said.len() > MOST {
         return;
     }
-    if asked.is_some_and(|it| replies_to(it, whole) && decides(it, &before, whole)) {
-        // Approval may come with a further question.
-        let approved = approves(&lower, whole);
-        // A suggestion may be all that was asked.
-        let means = advised.filter(|it| approved && without_bold(&flat(it.0)) != it.1).map(|it| it.1);
-        if approved && let Some(offer) = asked {
-            take_back_refusal(number, offer, facts);
-        }
-        // "1. no 2. yes" answers each of several questions.
-        let all = numbered_questions(&before).filter(|_| ANSWERS_EACH.is_match(whole));
-        let asked = all.as_deref().or(asked);
-        push(said.clone(), asked, means, CUES.refuse.is_in(&lower) && !approved, facts);
-        return;
-    }
-    let regions = prompt.parts().iter().flat_map(|it| regions(it));
+    let regions = reply.prompt.parts().iter().flat_map(|it| regions(it));
     let typed = regions.filter(|it| it.0 == Region::Typed).flat_map(|it| beside_own_options(it.1));
-    let typed = typed.flat_map(sentences);
-    for sentence in typed {
-        // Rules are read elsewhere, and instructions of a harness decide nothing.
-        let other = sentence.chars().count() > 320
-            || is_question(sentence)
-            || (QUESTION_START.is_match(sentence) && !sentence.contains(", ") && !sentence.contains("et's"))
-            || QUESTION_WITHIN.is_match(sentence)
-            || CHINESE_QUESTION.is_match(sentence)
-            || TROUBLE.is_match(sentence)
-            || whole.len() > 2_500
-            || polarity(sentence).is_some()
-            || ASKS_WHETHER.is_match(sentence) && !sentence.contains("et's") && !sentence.contains("et’s")
-            || COMPLAINS.is_match(sentence)
-            || LEAVES_OPEN.is_match(sentence)
-            || CANNOT.is_match(sentence);
+    for sentence in typed.flat_map(sentences).filter(|it| !chooses_nothing(it)) {
         let lower = Lowercased::of(sentence);
-        if !other
-            && (CUES.choose.is_in(&lower) && (begun || !BY_PLACE.is_match(sentence))
-                || begun && short && CUES.reverse.is_in(&lower))
-            && let Some(quote) = prompt.quote(sentence)
+        if (CUES.choose.is_in(&lower) && (begun || !BY_PLACE.is_match(sentence))
+            || begun && reply.is_short() && CUES.reverse.is_in(&lower))
+            && let Some(quote) = reply.prompt.quote(sentence)
         {
-            push(quote, None, None, false, facts);
+            facts.push(reply.decision(quote, None, None, false));
         }
     }
+}
+
+/// Whether a sentence is a question, a report, or a rule, which is read elsewhere; or too long to be told.
+fn chooses_nothing(sentence: &str) -> bool {
+    let proposes = sentence.contains("et's") || sentence.contains("et’s");
+    sentence.chars().count() > 320
+        || is_question(sentence)
+        || QUESTION_START.is_match(sentence) && !sentence.contains(", ") && !sentence.contains("et's")
+        || QUESTION_WITHIN.is_match(sentence)
+        || CHINESE_QUESTION.is_match(sentence)
+        || TROUBLE.is_match(sentence)
+        || polarity(sentence).is_some()
+        || ASKS_WHETHER.is_match(sentence) && !proposes
+        || COMPLAINS.is_match(sentence)
+        || LEAVES_OPEN.is_match(sentence)
+        || CANNOT.is_match(sentence)
 }
 
 /// The user leaves the choice to the model: "If you think it is too big, we can go with hints".

@@ -28,6 +28,7 @@ use report::{
     after_retraction, announces, delivers, join_sentences, shortened, speaks, statements, text_of_model,
     without_closing_questions, without_offers,
 };
+use std::borrow::Cow;
 use turn::{drop_old_diagnoses, is_working, read_end, read_turn};
 
 const MIN_FINDING_CHARS: usize = 40;
@@ -98,26 +99,9 @@ pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
                 read_rules(number, &prompt, answers, &mut facts);
                 let chosen = is_very_short(&prompt_text) && answers;
                 read_decisions(number, &prompt, asked, last_model_message.is_some(), &mut facts);
-                let chose = facts
-                    .iter()
-                    .rev()
-                    .take_while(|it| it.message == number)
-                    .any(|it| matches!(it.detail, Detail::Choice { means: Some(_), .. }));
-                if let Some(start) = first_fact_of_message.take()
-                    && let Some(said) = last_model_message
-                {
+                if let (Some(start), Some(said)) = (first_fact_of_message.take(), last_model_message) {
                     let reply = text_of_model(&messages[said]);
-                    if supersedes_proposal(&prompt_text) {
-                        withdraw_findings(said, start, &mut facts);
-                    } else {
-                        let refused = CUES
-                            .refuse
-                            .is_in(&Lowercased::of(sentences(&prompt_text).first().unwrap_or(&"")));
-                        let reply =
-                            if answers || chose { without_choice(&reply, chose) } else { reply.clone() };
-                        read_conclusion(said, &reply, refused, answers, start, &mut facts);
-                    }
-                    facts.extend(referred_items(said, &reply, &prompt_text));
+                    read_answered_reply(said, &reply, number, &prompt_text, answers, start, &mut facts);
                 }
                 if started {
                     read_objection(number, &prompt_text, &messages[..number], &mut facts);
@@ -322,6 +306,32 @@ fn read_statements(number: usize, plain: &str, facts: &mut Vec<Fact>) {
 
 fn is_narration(lower: &Lowercased) -> bool {
     CUES.announce.is_in(lower) || CUES.narration.is_in(lower)
+}
+
+/// Adds what the reply `said` of the model concludes, as far as the prompt `number` that follows leaves it standing.
+/// `answers`: the prompt answers the reply. `start`: see [`read_conclusion`].
+fn read_answered_reply(
+    said: usize,
+    reply: &str,
+    number: usize,
+    prompt: &str,
+    answers: bool,
+    start: usize,
+    facts: &mut Vec<Fact>,
+) {
+    if supersedes_proposal(prompt) {
+        withdraw_findings(said, start, facts);
+    } else {
+        let chose = facts
+            .iter()
+            .rev()
+            .take_while(|it| it.message == number)
+            .any(|it| matches!(it.detail, Detail::Choice { means: Some(_), .. }));
+        let refused = CUES.refuse.is_in(&Lowercased::of(sentences(prompt).first().unwrap_or(&"")));
+        let told = if answers || chose { without_choice(reply, chose).into() } else { Cow::Borrowed(reply) };
+        read_conclusion(said, &told, refused, answers, start, facts);
+    }
+    facts.extend(referred_items(said, reply, prompt));
 }
 
 /// Adds the conclusion of the model's message `number`, in place of the findings from single sentences of the

@@ -105,23 +105,7 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, answers: bool
         let bounded = plan.is_some_and(|it| it.part_at(part, sentence) == PlanPart::Bounds);
         let briefs = document && plan.is_some_and(|it| it.briefs);
         let in_list = (briefs && !bounded || region == Region::Typed) && is_listed_rule(part, sentence);
-        // A quoted cue is not the user's: `It says "never block".`
-        let own =
-            if sentence.starts_with(['"', '“']) { sentence.into() } else { without_quotations(sentence) };
-        // "No push everything" says itself that it answers.
-        let replies = answers || part.trim_start().starts_with(sentence) && NO_TO_ALL.is_match(sentence);
-        let own = match replies.then(|| after_no(&own)).flatten() {
-            Some(rest) => rest.to_owned().into(),
-            None => own,
-        };
-        let own = match NO_NEED.find(sentence).filter(|_| answers) {
-            // The rest of a refusal is a rule only if it forbids: "不用了，不要动 main 分支".
-            Some(no) if polarity(&sentence[no.end()..]) == Some(Polarity::Forbid) => {
-                sentence[no.end()..].into()
-            }
-            Some(_) => continue,
-            None => own,
-        };
+        let Some(own) = without_refusal(part, sentence, answers) else { continue };
         let polarity = polarity(&own).or_else(|| (whole || in_list).then_some(Polarity::Require));
         let describes = || {
             let review = reviews.iter().any(|it| std::ptr::eq(*it, part)) && DESCRIBES.is_match(sentence);
@@ -170,6 +154,21 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, answers: bool
     if of_document.len() <= MAX_DOCUMENT_RULES {
         facts.append(&mut of_document);
     }
+}
+
+/// A sentence without what it quotes, and without the "no" that answers a question. `None` if it only refuses.
+fn without_refusal<'a>(part: &str, sentence: &'a str, answers: bool) -> Option<Cow<'a, str>> {
+    if let Some(no) = NO_NEED.find(sentence).filter(|_| answers) {
+        // The rest is a rule only if it forbids: "不用了，不要动 main 分支".
+        let rest = &sentence[no.end()..];
+        return (polarity(rest) == Some(Polarity::Forbid)).then(|| rest.into());
+    }
+    // A quoted cue is not the user's: `It says "never block".`
+    let own = if sentence.starts_with(['"', '“']) { sentence.into() } else { without_quotations(sentence) };
+    // "No push everything" says itself that it answers.
+    let replies = answers || part.trim_start().starts_with(sentence) && NO_TO_ALL.is_match(sentence);
+    let rest = replies.then(|| after_no(&own)).flatten().map(str::to_owned);
+    Some(rest.map_or(own, Cow::Owned))
 }
 
 /// A refusal of what was offered, which forbids nothing: "不需要了，保持现状即可".

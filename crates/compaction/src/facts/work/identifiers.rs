@@ -14,22 +14,109 @@ use crate::facts::text::clip;
 use crate::facts::text::typed::user_text;
 use crate::facts::{Detail, Fact, FileOp, Name, input_of};
 use history::tools::{self, Action, Meaning};
-use history::{Call, History, Kind, Part, Role, Text};
+use history::{Call, History, Kind, Output, Part, Role, Text};
 
 /// A command that creates tickets or pull requests.
 static CREATES_TICKET: AsciiFirstRegex = AsciiFirstRegex::new(r"\b(?:bd|gh (?:issue|pr|release)) create\b");
+
+/// What is read so far, and the calls whose outputs are still to come, by call id.
+#[derive(Default)]
+struct Reader<'a> {
+    base: Option<&'a str>,
+    names: Names,
+    symbols: Symbols,
+    commits: Commits,
+    /// Commands that commit or create tickets.
+    commands: HashMap<&'a str, String>,
+    /// Calls that write code.
+    written: HashMap<&'a str, (usize, &'a Call, Vec<Action>)>,
+    /// Calls whose output shows code.
+    looks: HashMap<&'a str, Vec<Action>>,
+}
+
+impl<'a> Reader<'a> {
+    fn text(&mut self, number: usize, text: &str, role: Role) {
+        self.names.add_all(number, text);
+        self.commits.keep_named(text);
+        if role == Role::Assistant {
+            self.symbols.add_quoted(number, text);
+            self.symbols.note_used(text);
+        }
+    }
+
+    fn call(&mut self, number: usize, call: &'a Call, actions: Vec<Action>) {
+        for command in actions.iter().filter_map(|it| it.command.as_deref()) {
+            self.names.add_all(number, clip(command, 4_000).0);
+            self.commits.keep_named(command);
+            if Commits::concerns(command) || CREATES_TICKET.is_match(command) {
+                *self.commands.entry(&call.id).or_default() += &format!("{command}\n");
+            }
+        }
+        if actions.iter().any(|it| matches!(it.meaning, Meaning::Edit | Meaning::Create)) {
+            self.written.insert(&call.id, (number, call, actions.clone()));
+        }
+        self.symbols.note_used(call.input.as_str());
+        if actions.iter().any(|it| it.meaning == Meaning::Fetch) {
+            let input = input_of(call);
+            let asked = ["url", "urls", "query", "prompt"].iter().filter_map(|it| input.get(*it));
+            asked.for_each(|it| self.names.add_all(number, &it.to_string()));
+        }
+        if actions.iter().any(|it| it.meaning == Meaning::Read || is_search(it)) {
+            self.looks.insert(&call.id, actions);
+        }
+    }
+
+    fn output(&mut self, number: usize, output: &Output) {
+        let written = self.written.remove(&*output.id).filter(|_| !output.failed);
+        if let Some((number, call, actions)) = written {
+            self.symbols.add_written(number, call, &actions, self.base);
+        }
+        self.commits.keep_named(clip(output.text.as_str(), 20_000).0);
+        if let Some(actions) = self.looks.remove(&*output.id) {
+            read_code(number, output.text.as_str(), &actions, self.base, &mut self.symbols);
+        }
+        let command = self.commands.remove(&*output.id).filter(|_| !output.failed);
+        if let Some(command) = &command {
+            self.commits.record(command, unframed(output).text.as_str());
+        }
+        let makes = command.is_some_and(|it| CREATES_TICKET.is_match(&it));
+        self.names.add_printed(number, output.text.as_str(), makes);
+    }
+
+    fn into_facts(self) -> Vec<Fact> {
+        let Self { base, mut symbols, commits, names, .. } = self;
+        let mut unanswered: Vec<_> = self.written.into_values().collect();
+        unanswered.sort_by_key(|it| it.0);
+        for (number, call, actions) in unanswered {
+            symbols.add_written(number, call, &actions, base);
+        }
+        let mut facts = names.facts;
+        let ids: Vec<String> = facts
+            .iter()
+            .filter(|it| it.detail == Detail::Name(Name::Id))
+            .map(|it| it.text.as_str().to_owned())
+            .collect();
+        let shortened = |it: &Fact| ids.iter().any(|id| id.starts_with(it.text.as_str()));
+        facts.retain(|it| {
+            it.detail != Detail::Name(Name::Hash) || !commits.is_lost(&it.text) && !shortened(it)
+        });
+        let is_version = |it: &&Fact| it.detail == Detail::Name(Name::Version);
+        let of_packages = facts
+            .iter()
+            .filter(is_version)
+            .filter_map(|it| it.text.rsplit_once(' '))
+            .map(|it| it.1.trim_start_matches(['^', '~']).to_owned());
+        let of_packages: HashSet<String> = of_packages.collect();
+        facts.retain(|it| !is_version(&it) || !of_packages.contains(it.text.as_str()));
+        facts.extend(symbols.into_facts());
+        facts
+    }
+}
+
 /// Reads the identifiers that the user or the model names, that commands contain, and that code written or
 /// searched here defines. `base`: the working directory.
 pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact> {
-    let mut names = Names::default();
-    let mut symbols = Symbols::default();
-    let mut commits = Commits::default();
-    // Commands that commit or create tickets, by call id.
-    let mut commands: HashMap<&str, String> = HashMap::new();
-    // Calls that write code, by call id.
-    let mut written: HashMap<&str, (usize, &Call, Vec<Action>)> = HashMap::new();
-    // Calls whose output shows code, by call id.
-    let mut looks: HashMap<&str, Vec<Action>> = HashMap::new();
+    let mut reader = Reader { base, ..Reader::default() };
     for (number, message) in history.messages().iter().enumerate() {
         if matches!(message.kind, Kind::Context | Kind::Marker | Kind::Continue)
             || message.role == Role::System
@@ -37,82 +124,19 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
             continue;
         }
         for region in user_text(message.texts().map(Text::as_str)) {
-            names.add_all(number, region);
-            commits.keep_named(region);
-            if message.role == Role::Assistant {
-                symbols.add_quoted(number, region);
-                symbols.note_used(region);
-            }
+            reader.text(number, region, message.role);
         }
         for part in &message.parts {
             match part {
                 Part::Call(call) => {
-                    let actions = tools::actions_in(call, history.shell_dir(message));
-                    for action in &actions {
-                        if let Some(command) = &action.command {
-                            names.add_all(number, clip(command, 4_000).0);
-                            commits.keep_named(command);
-                            if Commits::concerns(command) || CREATES_TICKET.is_match(command) {
-                                *commands.entry(&call.id).or_default() += &format!("{command}\n");
-                            }
-                        }
-                    }
-                    if actions.iter().any(|it| matches!(it.meaning, Meaning::Edit | Meaning::Create)) {
-                        written.insert(&call.id, (number, call, actions.clone()));
-                    }
-                    symbols.note_used(call.input.as_str());
-                    if actions.iter().any(|it| it.meaning == Meaning::Fetch) {
-                        let input = input_of(call);
-                        let asked = ["url", "urls", "query", "prompt"].iter().filter_map(|it| input.get(*it));
-                        asked.for_each(|it| names.add_all(number, &it.to_string()));
-                    }
-                    if actions.iter().any(|it| it.meaning == Meaning::Read || is_search(it)) {
-                        looks.insert(&call.id, actions);
-                    }
+                    reader.call(number, call, tools::actions_in(call, history.shell_dir(message)));
                 }
-                Part::Output(output) => {
-                    let written = written.remove(&*output.id).filter(|_| !output.failed);
-                    if let Some((number, call, actions)) = written {
-                        symbols.add_written(number, call, &actions, base);
-                    }
-                    commits.keep_named(clip(output.text.as_str(), 20_000).0);
-                    if let Some(actions) = looks.remove(&*output.id) {
-                        read_code(number, output.text.as_str(), &actions, base, &mut symbols);
-                    }
-                    let command = commands.remove(&*output.id).filter(|_| !output.failed);
-                    if let Some(command) = &command {
-                        commits.record(command, unframed(output).text.as_str());
-                    }
-                    let makes = command.is_some_and(|it| CREATES_TICKET.is_match(&it));
-                    names.add_printed(number, output.text.as_str(), makes);
-                }
+                Part::Output(output) => reader.output(number, output),
                 Part::Text(_) | Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => {}
             }
         }
     }
-    let mut unanswered: Vec<_> = written.into_values().collect();
-    unanswered.sort_by_key(|it| it.0);
-    for (number, call, actions) in unanswered {
-        symbols.add_written(number, call, &actions, base);
-    }
-    let mut facts = names.facts;
-    let ids: Vec<String> = facts
-        .iter()
-        .filter(|it| it.detail == Detail::Name(Name::Id))
-        .map(|it| it.text.as_str().to_owned())
-        .collect();
-    let shortened = |it: &Fact| ids.iter().any(|id| id.starts_with(it.text.as_str()));
-    facts.retain(|it| it.detail != Detail::Name(Name::Hash) || !commits.is_lost(&it.text) && !shortened(it));
-    let is_version = |it: &&Fact| it.detail == Detail::Name(Name::Version);
-    let of_packages = facts
-        .iter()
-        .filter(is_version)
-        .filter_map(|it| it.text.rsplit_once(' '))
-        .map(|it| it.1.trim_start_matches(['^', '~']).to_owned());
-    let of_packages: HashSet<String> = of_packages.collect();
-    facts.retain(|it| !is_version(&it) || !of_packages.contains(it.text.as_str()));
-    facts.extend(symbols.into_facts());
-    facts
+    reader.into_facts()
 }
 
 fn read_code(number: usize, output: &str, actions: &[Action], base: Option<&str>, symbols: &mut Symbols) {

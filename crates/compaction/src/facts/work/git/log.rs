@@ -77,22 +77,8 @@ impl Log {
         if tree.is_none() && (output.contains(INITIALIZED) || output.contains("(root-commit)")) {
             self.forget();
         }
-        for words in command.programs() {
-            match git_args(&words) {
-                // The newest commit is no longer known.
-                Some(["rebase" | "reset", ..]) if !words.contains(&"HEAD") => self.forget(),
-                Some(["checkout" | "switch", rest @ ..]) if !rest.contains(&"--") => {
-                    let named: Vec<&&str> = rest.iter().filter(|it| !it.starts_with('-')).collect();
-                    let new = rest.iter().any(|it| ["-b", "-c", "-B", "-C"].contains(it));
-                    // A new branch starts at the current commit, unless a start point is given.
-                    let elsewhere =
-                        if new { named.len() > 1 && *named[1] != "HEAD" } else { rest.len() == 1 };
-                    if elsewhere {
-                        self.forget();
-                    }
-                }
-                _ => {}
-            }
+        if command.programs().any(|it| moves_head(&it)) {
+            self.forget();
         }
         let commits = |it: &Vec<&str>| git_args(it).is_some_and(|it| it.first() == Some(&"commit"));
         let printed = COMMITTED.captures_iter(output).count();
@@ -121,6 +107,19 @@ impl Log {
             self.since += 1;
             self.made.push((hash.as_str().to_owned(), subject));
         }
+        self.read_listing(number, command, output, tree, if amends { 0 } else { unprinted }, prompts);
+    }
+
+    /// Reads a log. `unprinted`: how many of its newest commits the same command made without printing them.
+    fn read_listing(
+        &mut self,
+        number: usize,
+        command: &ParsedCommand,
+        output: &str,
+        tree: Option<&str>,
+        unprinted: usize,
+        prompts: &[String],
+    ) {
         // The log of another repository does not replace what is known of this one.
         let elsewhere = tree.is_some_and(|it| !file_mentions::is_of_other_tree(it, None));
         let here = elsewhere && self.commits.iter().any(|it| apart_from_tree(&it.1).1.is_empty());
@@ -131,7 +130,7 @@ impl Log {
             self.range = range;
             self.at = Some(number);
             (self.since, self.unprinted) = (0, 0);
-            for commit in listed.iter().take(unprinted).rev().filter(|_| !amends) {
+            for commit in listed.iter().take(unprinted).rev() {
                 if !self.commits.iter().any(|it| is_same_commit(&it.0, &commit.0)) {
                     self.commits.insert(0, commit.clone());
                     self.made.push(commit.clone());
@@ -328,6 +327,20 @@ pub(in crate::facts) fn of_head(
     };
     let listed = Some(found(&ONE_LINE)).filter(|it| !it.is_empty()).unwrap_or_else(|| found(&LONG));
     range.filter(|_| !listed.is_empty()).map(|it| (it, listed))
+}
+
+/// Whether a command of git leaves the newest commit unknown: it switches to another one, rebases or resets.
+fn moves_head(words: &[&str]) -> bool {
+    match git_args(words) {
+        Some(["rebase" | "reset", ..]) => !words.contains(&"HEAD"),
+        Some(["checkout" | "switch", rest @ ..]) if !rest.contains(&"--") => {
+            let named: Vec<&&str> = rest.iter().filter(|it| !it.starts_with('-')).collect();
+            let new = rest.iter().any(|it| ["-b", "-c", "-B", "-C"].contains(it));
+            // A new branch starts at the current commit, unless a start point is given.
+            if new { named.len() > 1 && *named[1] != "HEAD" } else { rest.len() == 1 }
+        }
+        _ => false,
+    }
 }
 
 /// Whether the arguments of `git log` name a range that ends with the current commit; `None` if they ask for

@@ -1,6 +1,7 @@
 //! The exit code that an output states.
 
 use crate::facts::text::ascii_first::AsciiFirstRegex;
+use crate::facts::work::command::ParsedCommand;
 
 static EXIT: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r#"(?im)(?:^\s*|[\[(<. "])(?:process exited with code|command exited with code|exit code|exit_code|exited with code"#,
@@ -34,13 +35,22 @@ pub(super) fn reported(head: &str, tail: &str, within: bool) -> Option<i32> {
 }
 
 /// The exit codes that a command prints itself: `make | tail; echo "EXIT: ${PIPESTATUS[0]}"`.
-pub(super) fn echoed(command: &str, tail: &str) -> Vec<i32> {
-    if !command.contains("$?") && !command.contains("PIPESTATUS") {
-        return Vec::new();
+pub(super) struct Echoed {
+    /// The first one other than 0, or 0.
+    pub(super) code: Option<i32>,
+    /// Several programs are compared, which need not all succeed.
+    pub(super) compares: bool,
+}
+
+impl Echoed {
+    pub(super) fn of(command: &str, parsed: &ParsedCommand, tail: &str) -> Self {
+        let code = |line: &str| {
+            let found = PRINTED_EXIT.captures(line)?;
+            found.get(1).or(found.get(2))?.as_str().parse().ok()
+        };
+        let prints = command.contains("$?") || command.contains("PIPESTATUS");
+        let codes: Vec<i32> = tail.lines().filter(|_| prints).filter_map(code).collect();
+        let code = codes.iter().copied().find(|it| *it != 0).or_else(|| codes.last().copied());
+        Self { code, compares: codes.contains(&0) && code != Some(0) && !parsed.is_setup() }
     }
-    let code = |line: &str| {
-        let found = PRINTED_EXIT.captures(line)?;
-        found.get(1).or(found.get(2))?.as_str().parse().ok()
-    };
-    tail.lines().filter_map(code).collect()
 }

@@ -11,6 +11,7 @@ use crate::facts::text::{clip, flat, without_escapes};
 use counts::{Counts, checked_nothing, counts_in, packages_failed, packages_passed};
 pub use error_line::error_lines;
 use error_line::{ErrorLine, error_line, first_line, is_informative, panic_location, raised};
+use exit_code::Echoed;
 use history::Output;
 use printed::{
     commits_in, conflict, created_issue, ends_as_failed, ends_in_question, ends_unanswered, failed_verdict,
@@ -141,22 +142,12 @@ pub(in crate::facts) fn read(output: &Output, command: &str, unmarked_means_succ
     let prints_contents = parsed.prints_contents();
     let within_lines = !prints_contents && (masked || output.failed || !unmarked_means_success);
     let printed = exit_code::reported(&head, &tail, within_lines);
-    // A nonzero code shows a failure, unless several programs are compared, which need not all succeed.
-    let echoed = exit_code::echoed(command, &tail);
-    let first = echoed.iter().copied().find(|it| *it != 0).or_else(|| echoed.last().copied());
-    let compares = echoed.contains(&0) && first != Some(0) && !parsed.is_setup();
+    let echoed = Echoed::of(command, &parsed, &tail);
     // With an echoed code, the shell's own is that of `echo`.
-    let printed = printed.filter(|it| *it != 0).or(first.filter(|_| !compares)).or(printed);
+    let printed = printed.filter(|it| *it != 0).or(echoed.code.filter(|_| !echoed.compares)).or(printed);
     let exit = printed.filter(|it| *it != 0).or(output.exit).or(printed);
-    if let Some(found) = RUNNING.captures(&head) {
-        return Outcome { exit, running: found.get(1).map(|it| it.as_str().into()), ..Outcome::default() };
-    }
-    if BLOCKED.iter().any(|it| head.starts_with(it)) {
-        let told = flat(clip(head.lines().next().unwrap_or_default(), 220).0);
-        return Outcome { ok: Some(false), error: Some(told), ..Outcome::default() };
-    }
-    if ABORTED.is_match(&tail) {
-        return Outcome { result: Some(STOPPED.into()), ..Outcome::default() };
+    if let Some(outcome) = unfinished(&head, &tail, exit) {
+        return outcome;
     }
     // Without Codex's header.
     let again = parsed.repeats_tests();
@@ -165,7 +156,7 @@ pub(in crate::facts) fn read(output: &Output, command: &str, unmarked_means_succ
     let tail = last_run(&tail, again);
     let tail = &tail[SANDBOX_HEADER.find(tail).map_or(0, |it| it.end())..];
     // The shell's own code is that of `true` at the end of the list.
-    let hidden = compares || first.is_none() && parsed.masks_exit_code();
+    let hidden = echoed.compares || echoed.code.is_none() && parsed.masks_exit_code();
     let number = head.trim();
     let is_number = !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit());
     let unanswered = !prints_contents && ends_unanswered(tail);
@@ -212,6 +203,19 @@ pub(in crate::facts) fn read(output: &Output, command: &str, unmarked_means_succ
         running: None,
     };
     if timed_out { stopped_by_timeout(outcome, tail) } else { outcome }
+}
+
+/// The outcome of a command that still runs, was not allowed to, or was stopped.
+fn unfinished(head: &str, tail: &str, exit: Option<i32>) -> Option<Outcome> {
+    if let Some(found) = RUNNING.captures(head) {
+        let running = found.get(1).map(|it| it.as_str().into());
+        return Some(Outcome { exit, running, ..Outcome::default() });
+    }
+    if BLOCKED.iter().any(|it| head.starts_with(it)) {
+        let told = flat(clip(head.lines().next().unwrap_or_default(), 220).0);
+        return Some(Outcome { ok: Some(false), error: Some(told), ..Outcome::default() });
+    }
+    ABORTED.is_match(tail).then(|| Outcome { result: Some(STOPPED.into()), ..Outcome::default() })
 }
 
 /// The outcome of a command that a timeout stopped: of a server, that is how it should end, and of others it is unknown,

@@ -1,16 +1,19 @@
 //! Records the outcomes of commands.
 
-use super::command::{Operation, ParsedCommand, program_is_read_only};
-use super::git::commits::branches;
-use super::outcome::{self, Outcome, package_scripts, says_nothing, wrong_flag};
-use super::paths::{file_name, is_absolute, path};
-use super::{FileState, Work, command, failure_message, has_failed, resolution};
+mod discards;
+mod regenerated;
+
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat, without_escapes};
 use crate::facts::voice::ToolTopic;
-use crate::facts::{Detail, Fact, FileOp, input_of};
+use crate::facts::work::command::{Operation, ParsedCommand};
+use crate::facts::work::outcome::{self, Outcome, package_scripts, says_nothing, wrong_flag};
+use crate::facts::work::paths::{is_absolute, path};
+use crate::facts::work::{Work, command, failure_message, has_failed, resolution};
+use crate::facts::{Detail, Fact, input_of};
 use history::tools::{Action, Meaning};
 use history::{Call, Output};
+use regenerated::{after_delete, is_regenerated};
 
 /// Number of last commands that decide in which directory the work takes place.
 const RECENT_COMMANDS: usize = 12;
@@ -44,7 +47,13 @@ fn outcome_of_cleared(output: &Output, command: &ParsedCommand) -> Outcome {
 }
 
 impl Work<'_> {
-    pub(super) fn read_run(&mut self, number: usize, call: &Call, actions: &[Action], output: &Output) {
+    pub(in crate::facts::work) fn read_run(
+        &mut self,
+        number: usize,
+        call: &Call,
+        actions: &[Action],
+        output: &Output,
+    ) {
         let commands: Vec<&str> = actions.iter().filter_map(|it| it.command.as_deref()).collect();
         let mut outcome =
             outcome::read(output, &commands.join("\n"), self.unmarked_means_success == Some(true));
@@ -66,49 +75,8 @@ impl Work<'_> {
             outcome.ok = (failed || self.unmarked_means_success.is_none() && !masked).then_some(!failed);
             outcome.error = failed.then(|| failure_message(output));
         }
-        let absent: Vec<&str> =
-            parsed.iter().flat_map(|it| it.missing_arguments(output.text.as_str())).collect();
-        let is_absent = |it: &Action| {
-            it.meaning == Meaning::Read && it.path.as_deref().is_some_and(|it| absent.contains(&it))
-        };
         if outcome.ok != Some(false) && !NOT_ENTERED.is_match(output.text.as_str()) {
-            // Git takes `REV:path` relative to the root of the repository.
-            let here: Vec<&ParsedCommand> = parsed.iter().filter(|it| !self.is_of_other_tree(it)).collect();
-            // A file that was changed since the revision is another one.
-            let same = |it: &String| {
-                !absent.contains(&it.as_str()) && !self.uncommitted.is_changed(&path(it, None, self.base))
-            };
-            let shown: Vec<String> =
-                here.into_iter().flat_map(ParsedCommand::files_of_revision).filter(same).collect();
-            for path in shown {
-                let read =
-                    Action { meaning: Meaning::Read, path: Some(path), to: None, command: None, dir: None };
-                self.record_file_action(number, &read, output);
-            }
-            // `rm -rf dist && npm run build`: what was deleted is there again.
-            let after: Vec<Vec<&str>> = parsed.iter().flat_map(after_delete).collect();
-            let remade = |it: &Action| {
-                it.meaning == Meaning::Delete
-                    && it.path.as_deref().is_some_and(|path| is_made_again(path, &after))
-            };
-            actions
-                .iter()
-                .filter(|it| it.meaning != Meaning::Run && !is_absent(it) && !remade(it))
-                .for_each(|it| self.record_file_action(number, it, output));
-            actions.iter().filter(|it| remade(it)).for_each(|it| self.forget_deletion(it));
-            let dir = actions.first().and_then(|it| it.dir.as_deref());
-            // In `ls ~/go 2>/dev/null` the path may be a guess, and a missing one shows no error.
-            let places = parsed.iter().filter(|it| it.is_read_only()).flat_map(|it| it.searched_paths());
-            let places: Vec<String> = places.collect();
-            let text = printed(output);
-            let hidden = commands.iter().any(|it| it.contains("2>/dev/null"))
-                && (places.len() > 1 || text.trim().is_empty());
-            for place in places.into_iter().filter(|it| !hidden || text.contains(it.as_str())) {
-                self.note_file(number, path(&place, dir, self.base));
-            }
-            if parsed.iter().any(ParsedCommand::is_read_only) {
-                self.note_found_files(number, actions, output);
-            }
+            self.record_files_of_run(number, actions, &parsed, output);
         }
         for (command, dir) in
             actions.iter().filter_map(|it| Some((it.command.as_deref()?, it.dir.as_deref())))
@@ -132,7 +100,59 @@ impl Work<'_> {
         }
     }
 
-    pub(super) fn record_directory(&mut self, command: &str, dir: Option<&str>) {
+    /// Records what a command that is not known to have failed read, listed, changed and removed.
+    fn record_files_of_run(
+        &mut self,
+        number: usize,
+        actions: &[Action],
+        parsed: &[ParsedCommand],
+        output: &Output,
+    ) {
+        let absent: Vec<&str> =
+            parsed.iter().flat_map(|it| it.missing_arguments(output.text.as_str())).collect();
+        let is_absent = |it: &Action| {
+            it.meaning == Meaning::Read && it.path.as_deref().is_some_and(|it| absent.contains(&it))
+        };
+        // Git takes `REV:path` relative to the root of the repository.
+        let here: Vec<&ParsedCommand> = parsed.iter().filter(|it| !self.is_of_other_tree(it)).collect();
+        // A file that was changed since the revision is another one.
+        let same = |it: &String| {
+            !absent.contains(&it.as_str()) && !self.uncommitted.is_changed(&path(it, None, self.base))
+        };
+        let shown: Vec<String> =
+            here.into_iter().flat_map(ParsedCommand::files_of_revision).filter(same).collect();
+        for path in shown {
+            let read =
+                Action { meaning: Meaning::Read, path: Some(path), to: None, command: None, dir: None };
+            self.record_file_action(number, &read, output);
+        }
+        // `rm -rf dist && npm run build`: what was deleted is there again.
+        let after: Vec<Vec<&str>> = parsed.iter().flat_map(after_delete).collect();
+        let remade = |it: &Action| {
+            it.meaning == Meaning::Delete
+                && it.path.as_deref().is_some_and(|path| is_regenerated(path, &after))
+        };
+        actions
+            .iter()
+            .filter(|it| it.meaning != Meaning::Run && !is_absent(it) && !remade(it))
+            .for_each(|it| self.record_file_action(number, it, output));
+        actions.iter().filter(|it| remade(it)).for_each(|it| self.forget_deletion(it));
+        let dir = actions.first().and_then(|it| it.dir.as_deref());
+        // In `ls ~/go 2>/dev/null` the path may be a guess, and a missing one shows no error.
+        let places = parsed.iter().filter(|it| it.is_read_only()).flat_map(|it| it.searched_paths());
+        let places: Vec<String> = places.collect();
+        let text = printed(output);
+        let silenced = |it: &Action| it.command.as_ref().is_some_and(|it| it.contains("2>/dev/null"));
+        let hidden = actions.iter().any(silenced) && (places.len() > 1 || text.trim().is_empty());
+        for place in places.into_iter().filter(|it| !hidden || text.contains(it.as_str())) {
+            self.note_file(number, path(&place, dir, self.base));
+        }
+        if parsed.iter().any(ParsedCommand::is_read_only) {
+            self.note_found_files(number, actions, output);
+        }
+    }
+
+    pub(in crate::facts::work) fn record_directory(&mut self, command: &str, dir: Option<&str>) {
         let dir = match (command::directory(command), dir) {
             (Some(to), from) => path(to, from, self.base),
             (None, Some(from)) => path(from, None, self.base),
@@ -146,7 +166,7 @@ impl Work<'_> {
         self.recent_dirs.push(if other { dir } else { String::new() });
     }
 
-    pub(super) fn record_outcome(
+    pub(in crate::facts::work) fn record_outcome(
         &mut self,
         number: usize,
         command: &str,
@@ -253,18 +273,6 @@ impl Work<'_> {
         }
     }
 
-    /// Forgets that files were deleted which an installation made again.
-    fn forget_reinstalled(&mut self, command: &ParsedCommand) {
-        let programs: Vec<Vec<&str>> = command.programs().collect();
-        if programs.iter().flatten().any(|it| ["add", "ci", "i", "install", "sync"].contains(it)) {
-            self.files.retain(|path, state| {
-                let name = file_name(path);
-                let installed = name == "node_modules" || LOCKS.iter().any(|it| it.0 == name);
-                !(state.op == FileOp::Deleted && installed && is_made_again(path, &programs))
-            });
-        }
-    }
-
     /// Records a command that ended and is not known to have failed.
     fn record_finished_run(&mut self, run: &Run, outcome: &Outcome, committed: bool) {
         let Run { number, command, parsed, output } = *run;
@@ -303,43 +311,7 @@ impl Work<'_> {
                 }
             }
         }
-        // If a test runs too, the change is taken back only to see the test fail without it.
-        let name = |it: &String| path(it, parsed.git_directory().as_deref(), self.base);
-        let changed = |it: &String| self.files.get(&name(it)).is_some_and(|it| it.op.changes());
-        let edited = parsed.restored_files().iter().any(changed);
-        let discards = self.resets_changes(number, parsed) || parsed.discards_changes(edited);
-        if discards && !parsed.runs_tests() {
-            let files = parsed.restored_files().join(", ");
-            let more = |it: Vec<&str>| matches!(it[..], ["git", "clean" | "reset" | "revert" | "stash", ..]);
-            let whole = files.is_empty() || parsed.programs().any(more);
-            let what = if whole { command } else { &files };
-            let text = format!("changes discarded: {}", flat(clip(what, 200).0));
-            self.facts.push(Fact::from_tools(ToolTopic::Tried, number, text, Detail::None));
-        }
-        for named in parsed.restored_files() {
-            let name = path(&named, parsed.git_directory().as_deref(), self.base);
-            // `git checkout docs` may switch to a branch.
-            let directory = command.contains("git restore") || command.contains(" -- ");
-            let below = |it: &str| directory && it.strip_prefix(&name).is_some_and(|it| it.starts_with('/'));
-            for (path, file) in &mut self.files {
-                // Of a directory, git restores what it tracks.
-                let edited = matches!(file.op, FileOp::Edited | FileOp::Written);
-                if *path == name || below(path) && edited && self.uncommitted.is_changed(path) {
-                    *file = FileState::new(number, FileOp::Restored);
-                }
-            }
-        }
-        for line in output.text.as_str().lines().filter(|_| parsed.cleans()) {
-            let Some(named) = line.strip_prefix("Removing ") else { continue };
-            let name = path(named.trim_end_matches('/'), parsed.git_directory().as_deref(), self.base);
-            let below =
-                |it: &str| it.strip_prefix(&name).is_some_and(|it| it.is_empty() || it.starts_with('/'));
-            self.files
-                .iter_mut()
-                .filter(|it| below(it.0))
-                .for_each(|it| *it.1 = FileState::new(number, FileOp::Deleted));
-            self.uncommitted.delete(&name);
-        }
+        self.record_discarded_changes(number, command, parsed, output);
         if parsed.is_setup() {
             self.facts.push(Fact::from_tools(ToolTopic::Setup, number, command.into(), Detail::None));
         }
@@ -377,33 +349,8 @@ impl Work<'_> {
 }
 
 impl Work<'_> {
-    /// Notes new branches. Whether `git reset --hard` discards known edits, or commits that no branch keeps.
-    fn resets_changes(&mut self, number: usize, command: &ParsedCommand) -> bool {
-        let mut discards = false;
-        for words in command.programs() {
-            self.created_refs.extend(branches(&words).0.map(|it| (number, it.to_owned())));
-            discards |= self.is_discarding_reset(number, &words);
-        }
-        discards
-    }
-
-    fn is_discarding_reset(&self, number: usize, words: &[&str]) -> bool {
-        /// Number of messages; a branch created earlier was made for something else.
-        const SOON: usize = 8;
-        let ["git", "reset", rest @ ..] = words else { return false };
-        let soon = self.created_refs.last().is_some_and(|it| number - it.0 <= SOON);
-        rest.contains(&"--hard")
-            && match rest.iter().find(|it| !it.starts_with('-')) {
-                None | Some(&"HEAD") => self.uncommitted.has_edits(),
-                Some(to) if to.starts_with("origin/") || to.contains("@{") => {
-                    !soon && self.uncommitted.has_edits()
-                }
-                Some(to) => !soon && !self.created_refs.iter().any(|it| it.1 == *to),
-            }
-    }
-
     /// Removes the hashes of lost commits (amended, rebased or reset since) from the results of commands.
-    pub(super) fn drop_lost_commits(&mut self) {
+    pub(in crate::facts::work) fn drop_lost_commits(&mut self) {
         for fact in &mut self.commands {
             let Detail::Command { outcome, .. } = &mut fact.detail else { continue };
             let Some(result) = outcome.result.as_deref().and_then(|it| it.strip_prefix("committed ")) else {
@@ -471,63 +418,6 @@ fn is_silent(parsed: &ParsedCommand, command: &str, output: &Output) -> bool {
     seen && empty && !quiet && !redirects && (timed || parsed.operations().iter().any(prints))
 }
 
-/// The lock files of package managers, and these.
-const LOCKS: [(&str, &str); 10] = [
-    ("Cargo.lock", "cargo"),
-    ("Gemfile.lock", "bundle"),
-    ("bun.lock", "bun"),
-    ("bun.lockb", "bun"),
-    ("composer.lock", "composer"),
-    ("package-lock.json", "npm"),
-    ("pnpm-lock.yaml", "pnpm"),
-    ("poetry.lock", "poetry"),
-    ("uv.lock", "uv"),
-    ("yarn.lock", "yarn"),
-];
-
-/// Whether a deleted path is one that programs which ran after the deletion make again: directories of builds and tools,
-/// databases, and the lock file of a package manager that installs.
-fn is_made_again(path: &str, after: &[Vec<&str>]) -> bool {
-    const DIRECTORIES: [&str; 12] = [
-        ".cache",
-        ".godot",
-        ".next",
-        ".turbo",
-        ".venv",
-        "__pycache__",
-        "build",
-        "coverage",
-        "dist",
-        "node_modules",
-        "out",
-        "target",
-    ];
-    const INSTALLS: [&str; 10] =
-        ["add", "build", "ci", "i", "install", "lock", "sync", "test", "up", "update"];
-    const WRITES_ELSEWHERE: [&str; 7] = ["git", "kill", "mkdir", "mv", "pkill", "sleep", "touch"];
-    let name = file_name(path);
-    if let Some((_, manager)) = LOCKS.iter().find(|it| it.0 == name) {
-        let installs = |it: &Vec<&str>| {
-            file_name(it[0]) == *manager && it.get(1).is_none_or(|verb| INSTALLS.contains(verb))
-        };
-        return after.iter().any(installs);
-    }
-    let writes = |it: &Vec<&str>| {
-        !program_is_read_only(it) && !WRITES_ELSEWHERE.contains(&file_name(it[0]).to_lowercase().as_str())
-    };
-    let database =
-        ["db", "sqlite", "sqlite3"].iter().any(|it| name.rsplit_once('.').is_some_and(|at| at.1 == *it));
-    (database || DIRECTORIES.contains(&name)) && after.iter().any(writes)
-}
-
-/// The programs that run after the last deletion of a command.
-fn after_delete(command: &ParsedCommand) -> Vec<Vec<&str>> {
-    let mut programs: Vec<Vec<&str>> = command.programs().collect();
-    let deletes = |it: &Vec<&str>| ["rm", "remove-item"].contains(&file_name(it[0]).to_lowercase().as_str());
-    let last = programs.iter().rposition(deletes);
-    last.map_or(Vec::new(), |at| programs.split_off(at + 1))
-}
-
 /// The purpose of a call, where the agent states it (Claude Code, OpenCode).
 fn purpose(call: &Call) -> Option<String> {
     input_of(call).get("description")?.as_str().map(str::to_owned).filter(|it| !it.trim().is_empty())
@@ -587,21 +477,7 @@ fn is_empty_output(output: &Output) -> bool {
 }
 
 /// Whether the last commands all ran in the same directory, other than the working directory.
-pub(super) fn has_moved(recent_dirs: &[String]) -> bool {
+pub(in crate::facts::work) fn has_moved(recent_dirs: &[String]) -> bool {
     recent_dirs.len() >= RECENT_COMMANDS
         && recent_dirs.iter().all(|it| *it == recent_dirs[0] && !it.is_empty())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_branch_that_follows_a_reset_is_noted() {
-        let mut work = Work::default();
-        work.uncommitted.edit(1, "a.rs");
-        let both = ParsedCommand::of("git reset --hard && git branch kept");
-        assert!(work.resets_changes(2, &both));
-        assert!(!work.resets_changes(20, &ParsedCommand::of("git reset --hard kept")));
-    }
 }
