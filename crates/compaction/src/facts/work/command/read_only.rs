@@ -107,6 +107,11 @@ pub(in crate::facts::work) fn program_is_read_only(words: &[&str]) -> bool {
     if rest.iter().any(|it| ["--help", "--version"].contains(it)) || READ_ONLY_PROGRAMS.contains(&head) {
         return true;
     }
+    arguments_are_read_only(head, rest)
+}
+
+/// Whether a program that may change something changes nothing with these arguments.
+fn arguments_are_read_only(head: &str, rest: &[&str]) -> bool {
     match (head, rest) {
         // Without a name, or with a flag that only lists, these change nothing.
         ("git", ["branch" | "tag" | "remote" | "config", rest @ ..]) => {
@@ -164,10 +169,10 @@ pub(in crate::facts::work) fn program_is_read_only(words: &[&str]) -> bool {
         }
         (name, _) if cmdlet(name).is_some() => true,
         (name, rest) if CLOUDS.contains(&name) => {
-            let verb = |it: &str| it.split('-').next().unwrap_or_default().to_owned();
-            let verbs = rest.iter().take_while(|it| !it.starts_with('-')).map(|it| verb(it));
-            let known = |it: &String| CLOUD_LOOKS.contains(&&**it) || CLOUD_CHANGES.contains(&&**it);
-            verbs.into_iter().find(known).is_some_and(|it| CLOUD_LOOKS.contains(&&*it))
+            let verbs =
+                rest.iter().take_while(|it| !it.starts_with('-')).filter_map(|it| it.split('-').next());
+            let mut known = verbs.filter(|it| CLOUD_LOOKS.contains(it) || CLOUD_CHANGES.contains(it));
+            known.next().is_some_and(|it| CLOUD_LOOKS.contains(&it))
         }
         ("go", ["env", rest @ ..]) => !rest.iter().any(|it| ["-w", "-u"].contains(it)),
         ("hostname", rest) => rest.iter().all(|it| it.starts_with('-')),

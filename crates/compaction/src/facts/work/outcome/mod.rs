@@ -157,8 +157,6 @@ pub(in crate::facts) fn read(output: &Output, command: &str, unmarked_means_succ
     let tail = &tail[SANDBOX_HEADER.find(tail).map_or(0, |it| it.end())..];
     // The shell's own code is that of `true` at the end of the list.
     let hidden = echoed.compares || echoed.code.is_none() && parsed.masks_exit_code();
-    let number = head.trim();
-    let is_number = !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit());
     let unanswered = !prints_contents && ends_unanswered(tail);
     let evidence = Evidence {
         command,
@@ -177,8 +175,7 @@ pub(in crate::facts) fn read(output: &Output, command: &str, unmarked_means_succ
         error: [error_line(head), error_line(tail)].into_iter().flatten().min_by_key(|it| it.1),
         counts: counts_in(tail, again).or_else(|| counts_in(head, again)),
         commits_made: commits_in(head).or_else(|| commits_in(tail)),
-        created_or_count: created_issue(tail)
-            .or_else(|| (is_number && parsed.ends_in_count()).then(|| number.into())),
+        created_or_count: created_issue(tail).or_else(|| printed_count(&parsed, head)),
         wrong_flag: wrong_flag(command, head).or_else(|| wrong_flag(command, tail)),
         conflict: conflict(command, head).or_else(|| conflict(command, tail)),
         tells_nothing: tells_nothing(&parsed, output.text.as_str()),
@@ -203,6 +200,13 @@ pub(in crate::facts) fn read(output: &Output, command: &str, unmarked_means_succ
         running: None,
     };
     if timed_out { stopped_by_timeout(outcome, tail) } else { outcome }
+}
+
+/// The number that a command which counts something printed.
+fn printed_count(parsed: &ParsedCommand, head: &str) -> Option<String> {
+    let number = head.trim();
+    let is_number = !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit());
+    (is_number && parsed.ends_in_count()).then(|| number.into())
 }
 
 /// The outcome of a command that still runs, was not allowed to, or was stopped.
