@@ -156,12 +156,10 @@ pub(super) fn read_decisions(
     let lower = Lowercased::of(&said);
     // A bare yes or no answers an offer even if prose follows the offer.
     let bare = is_very_short(&said) && (CUES.approve.is_in(&lower) || CUES.refuse.is_in(&lower));
-    let last_offer = |offers: &AsciiFirstRegex| {
-        sentences(clip_end(&before, 4_000)).into_iter().rfind(|it| offers.is_match(it))
-    };
-    let offer = || last_offer(&OFFER).filter(|it| is_question(it));
-    let asked =
-        last_question(&before).or_else(|| offer().or_else(|| last_offer(&OFFERS_IF)).filter(|_| bare));
+    let ending = || sentences(clip_end(&before, 4_000)).into_iter();
+    let offer = || ending().rfind(|it| OFFER.is_match(it) && is_question(it));
+    let offer_if = || ending().rfind(|it| OFFERS_IF.is_match(it));
+    let asked = last_question(&before).or_else(|| offer().or_else(offer_if).filter(|_| bare));
     let suggestion =
         || suggested(&before).map(|it| (asked.unwrap_or(it), without_bold(&flat(clip(it, 200).0))));
     let advised = recommended(&before).or_else(suggestion).filter(|_| bare);
