@@ -110,18 +110,18 @@ pub(in crate::facts::work) fn program_is_read_only(words: &[&str]) -> bool {
     arguments_are_read_only(head, rest)
 }
 
+/// Whether these arguments make `git branch` and the like change nothing: no name, or a flag that only lists.
+fn git_only_lists(arguments: &[&str]) -> bool {
+    let lists = |it: &&str| {
+        ["show", "get-url", "list"].contains(it) || it.starts_with("--") || GIT_LIST_FLAGS.contains(it)
+    };
+    arguments.first().is_none_or(lists) && !arguments.iter().any(|it| ["--unset", "--delete"].contains(it))
+}
+
 /// Whether a program that may change something changes nothing with these arguments.
 fn arguments_are_read_only(head: &str, rest: &[&str]) -> bool {
     match (head, rest) {
-        // Without a name, or with a flag that only lists, these change nothing.
-        ("git", ["branch" | "tag" | "remote" | "config", rest @ ..]) => {
-            let lists = |it: &&str| {
-                ["show", "get-url", "list"].contains(it)
-                    || it.starts_with("--")
-                    || GIT_LIST_FLAGS.contains(it)
-            };
-            rest.first().is_none_or(lists) && !rest.contains(&"--unset") && !rest.contains(&"--delete")
-        }
+        ("git", ["branch" | "tag" | "remote" | "config", rest @ ..]) => git_only_lists(rest),
         ("git", ["worktree" | "stash" | "submodule", "list" | "show" | "status", ..]) => true,
         ("find", rest) => {
             let writes = ["-delete", "-fprint", "-fprintf", "-fls"];
