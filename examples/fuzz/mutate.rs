@@ -6,7 +6,6 @@ use serde_json::{Map, Value, json};
 pub struct Random(pub u64);
 
 impl Random {
-    /// The next number.
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut out = self.0;

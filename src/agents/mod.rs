@@ -56,7 +56,6 @@ pub const ALL: [AgentRef; 6] = [
 /// The default agent where nothing identifies one.
 const ASSUMED: AgentRef = &claude_code::ClaudeCode;
 
-/// An agent's constants.
 pub struct AgentInfo {
     pub format: Format,
     pub title: &'static str,

@@ -19,7 +19,6 @@ use history::error::{Error, ErrorKind, Result};
 /// A future that need not be `Send`.
 pub type Local<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
-/// A pending request.
 pub type Sent<'a> = Local<'a, Result<Reply, Failure>>;
 
 /// Sends one model request and returns the reply.

@@ -21,7 +21,6 @@ const MOST: usize = 100;
 /// Placeholders in a prompt file.
 static PLACE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\$(ARGUMENTS|[1-9])").ok());
 
-/// A built-in prompt.
 struct Own {
     name: &'static str,
     about: &'static str,

@@ -53,7 +53,6 @@ pub struct ReportEntry {
 pub struct TimelineMark {
     /// The message at which it is marked.
     pub message: usize,
-    /// A short description.
     pub what: String,
     /// For a compaction before the first message: the context before and after it, in tokens, as the agent
     /// recorded them.

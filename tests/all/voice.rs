@@ -90,9 +90,7 @@ pub(crate) enum Place {
     Web,
     /// The path of an edit.
     Path,
-    /// A shell command.
     Command,
-    /// A tool's name.
     Tool,
 }
 

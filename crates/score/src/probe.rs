@@ -89,7 +89,6 @@ impl Serialize for Class {
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub struct Outcome {
-    /// Whether it succeeded.
     pub ok: bool,
     /// Its exit code, if told.
     pub exit: Option<i64>,

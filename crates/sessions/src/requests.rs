@@ -14,7 +14,6 @@ use history::error::Result;
 use history::json;
 use history::{History, Kind, Role, Usage};
 
-/// A reported request.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Request {
     /// Time of the message that it answers, in milliseconds since 1970: about when it was sent.

@@ -14,7 +14,6 @@ use history::error::{Error, ErrorKind, Result};
 /// Minimum milliseconds between two background processes: OpenCode reports each message as a start.
 const SELDOM: i64 = 60_000;
 
-/// Archives these sessions.
 pub(crate) fn run(engine: &Engine, found: &[FoundSession], screen: &mut Screen<'_>) -> Result<u8> {
     if !engine.store.keeps() {
         let what = "archiving is switched off in the configuration (persistence = \"none\")";

@@ -29,7 +29,6 @@ pub struct WatchArgs {
     every: u64,
 }
 
-/// State between checks.
 #[derive(Default)]
 struct Watched {
     /// The session's id and length at the last check.

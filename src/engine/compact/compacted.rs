@@ -76,7 +76,6 @@ pub enum Delivered {
 pub struct Question {
     /// The handle to pass with the answer.
     pub handle: String,
-    /// The prompt.
     pub ask: String,
     pub next: Next,
     pub reason: String,

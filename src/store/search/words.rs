@@ -123,7 +123,6 @@ pub enum Terms {
     Any,
 }
 
-/// A parsed query.
 #[derive(Debug, Clone)]
 pub struct Words {
     terms: Vec<Term>,

@@ -6,7 +6,6 @@ use super::draft::{Draft, Replacement, Segment};
 use history::{Media, Message, Output, Part, Text};
 use tokens::TokenCounter;
 
-/// A part's attachments.
 pub fn attached(part: &Part) -> &[Media] {
     match part {
         Part::Media(it) => std::slice::from_ref(it),

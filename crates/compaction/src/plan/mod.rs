@@ -184,7 +184,6 @@ pub struct OutputOp {
     pub tokens_before: u64,
     /// Tokens of the replacement.
     pub tokens_after: u64,
-    /// The replacement.
     pub text: String,
     /// Handle under which the original will be archived.
     pub handle: String,

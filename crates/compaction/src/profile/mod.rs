@@ -283,7 +283,6 @@ fn merge(base: &mut toml::Table, over: toml::Table) {
     }
 }
 
-/// A built-in profile.
 #[cfg(test)]
 pub(crate) fn read(name: &str) -> Profile {
     let path = format!("{}/../../prompts/{name}/profile.toml", env!("CARGO_MANIFEST_DIR"));

@@ -271,7 +271,7 @@ fn makes_curl_write(flag: &str) -> bool {
     if let Some(name) = flag.strip_prefix("--") {
         return LONG.iter().any(|it| name.starts_with(it));
     }
-    // Those flags take a value, which may stand behind them without a blank.
+    // These flags take a value, which may follow without a space: `-HX-Id:1`.
     let flags = flag.strip_prefix('-').and_then(|it| it.split(['H', 'A', 'b', 'm', 'u', 'w']).next());
     flags.is_some_and(|it| it.contains(['X', 'd', 'F', 'T', 'o', 'O']))
 }

@@ -103,7 +103,6 @@ struct Actions {
     errors: BTreeMap<String, ErrorState>,
     /// Signatures of errors, by the whole command whose success shows them gone.
     by_command: HashMap<String, Vec<String>>,
-    /// Recently failed commands.
     failing: Vec<Failing>,
     /// Codex: commands that were still running when their output came, by session number.
     running: HashMap<String, String>,

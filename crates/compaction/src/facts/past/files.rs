@@ -48,7 +48,7 @@ impl SummaryReader<'_> {
         self.leading_paths(body);
     }
 
-    /// Our format: `edited: a.rs, b.rs`; `renamed: a.rs → b.rs`. Whether the line is of this kind.
+    /// Our format: `edited: a.rs, b.rs`; `renamed: a.rs → b.rs`. Returns whether the line has this format.
     fn files_by_operation(&mut self, body: &str) -> bool {
         if let Some((label, list)) = body.split_once(": ")
             && let (word, root) =

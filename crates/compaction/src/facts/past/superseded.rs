@@ -325,7 +325,7 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
     note_reported(facts);
 }
 
-/// Notes of each finished step whether a check has reported errors in a file that it names.
+/// Marks the finished steps in whose files a check has reported errors since.
 fn note_reported(facts: &mut [Fact]) {
     let report = |it: &Fact| match (&it.detail, it.text.split_once(": ")) {
         (Detail::Diagnostics { .. }, Some((path, told))) if told.to_lowercase().contains("error") => {

@@ -192,8 +192,8 @@ pub(super) fn read_decisions(
     facts.push(reply.decision(said, all.as_deref().or(asked), means, refused));
 }
 
-/// Reads answers to several questions, each with a table of options: "B, A", "Q1: B, Q2: A". Whether the reply is nothing
-/// else.
+/// Reads answers to several questions, each with a table of options: "B, A", "Q1: B, Q2: A". Returns
+/// whether that is all the reply says.
 fn read_answers_to_tables(reply: &Reply, facts: &mut Vec<Fact>) -> bool {
     let tables = if reply.is_short() { option_tables(reply.before) } else { Vec::new() };
     if tables.len() < 2 {
@@ -216,7 +216,7 @@ fn read_answers_to_tables(reply: &Reply, facts: &mut Vec<Fact>) -> bool {
     only_letters || !answers.is_empty()
 }
 
-/// Reads answers that name or number their questions. Whether the reply is nothing else.
+/// Reads answers that name or number their questions. Returns whether that is all the reply says.
 fn read_answers_to_each(reply: &Reply, facts: &mut Vec<Fact>) -> bool {
     let parts = reply.prompt.parts();
     let each: Vec<_> = parts.iter().flat_map(|it| answered_questions(reply.before, it)).collect();

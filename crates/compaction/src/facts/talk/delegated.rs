@@ -64,7 +64,7 @@ pub(super) fn read(history: &History) -> Vec<Fact> {
     facts
 }
 
-/// The report in a message that `short` is the short form of, at length.
+/// The report in a message at full length; `short` is its short form.
 pub(super) fn at_length(message: &Message, short: &str) -> Option<String> {
     let outputs = message.outputs().map(|it| without_receipt(it.text.as_str()).to_owned());
     let reports: Vec<String> = outputs.chain(notices(message).into_iter().map(|it| it.report)).collect();

@@ -308,7 +308,7 @@ fn is_narration(lower: &Lowercased) -> bool {
     CUES.announce.is_in(lower) || CUES.narration.is_in(lower)
 }
 
-/// Adds what the reply `said` of the model concludes, as far as the prompt `number` that follows leaves it standing.
+/// Adds the conclusion of the model's reply `said`, without what the prompt `number` after it withdraws or refuses.
 /// `answers`: the prompt answers the reply. `start`: see [`read_conclusion`].
 fn read_answered_reply(
     said: usize,
@@ -369,7 +369,7 @@ fn conclusion(plain: &str, refused: bool, answered: bool, chars: usize) -> Strin
     without_sentences(&shortened(&told, chars), over).trim().to_owned()
 }
 
-/// A reply or the report of a sub-agent at length, if nothing was dropped from the short form that the fact tells.
+/// A reply or the report of a sub-agent at full length, if nothing was dropped since from its short form, the fact's text.
 pub(crate) fn at_length(history: &History, fact: &Fact) -> Option<String> {
     let message = history.messages().get(fact.message)?;
     if let Some(report) = fact.text.strip_prefix(delegated::REPORTS) {

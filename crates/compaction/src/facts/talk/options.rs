@@ -120,7 +120,7 @@ pub(super) fn answered_questions<'p>(message: &str, prompt: &'p str) -> Vec<(Str
     let answers = answers_by_question(prompt);
     let questions: Vec<(usize, String)> = NUMBERED
         .captures_iter(message)
-        // Quarters are no questions.
+        // `Q3 2025` is a quarter, not a question.
         .filter(|it| it[2].contains('?') || it[0].contains("**"))
         .filter_map(|it| {
             let told = sentences(it.get(2)?.as_str()).first().map(|it| clip(it, CHARS).0.to_owned())?;

@@ -21,7 +21,7 @@ static CREATES_TICKET: AsciiFirstRegex = AsciiFirstRegex::new(r"\b(?:bd|gh (?:is
 
 /// What is read so far, and the calls whose outputs are still to come, by call id.
 #[derive(Default)]
-struct Reader<'a> {
+struct Collector<'a> {
     base: Option<&'a str>,
     names: Names,
     symbols: Symbols,
@@ -34,7 +34,7 @@ struct Reader<'a> {
     looks: HashMap<&'a str, Vec<Action>>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> Collector<'a> {
     fn text(&mut self, number: usize, text: &str, role: Role) {
         self.names.add_all(number, text);
         self.commits.keep_named(text);
@@ -116,7 +116,7 @@ impl<'a> Reader<'a> {
 /// Reads the identifiers that the user or the model names, that commands contain, and that code written or
 /// searched here defines. `base`: the working directory.
 pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact> {
-    let mut reader = Reader { base, ..Reader::default() };
+    let mut collector = Collector { base, ..Collector::default() };
     for (number, message) in history.messages().iter().enumerate() {
         if matches!(message.kind, Kind::Context | Kind::Marker | Kind::Continue)
             || message.role == Role::System
@@ -124,19 +124,19 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
             continue;
         }
         for region in user_text(message.texts().map(Text::as_str)) {
-            reader.text(number, region, message.role);
+            collector.text(number, region, message.role);
         }
         for part in &message.parts {
             match part {
                 Part::Call(call) => {
-                    reader.call(number, call, tools::actions_in(call, history.shell_dir(message)));
+                    collector.call(number, call, tools::actions_in(call, history.shell_dir(message)));
                 }
-                Part::Output(output) => reader.output(number, output),
+                Part::Output(output) => collector.output(number, output),
                 Part::Text(_) | Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => {}
             }
         }
     }
-    reader.into_facts()
+    collector.into_facts()
 }
 
 fn read_code(number: usize, output: &str, actions: &[Action], base: Option<&str>, symbols: &mut Symbols) {

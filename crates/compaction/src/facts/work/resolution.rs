@@ -31,7 +31,7 @@ pub(crate) fn is_missing_file(error: &str) -> bool {
     MISSING_FILE.is_match(error)
 }
 
-/// Programs that run what they are asked: one query says nothing of another.
+/// Programs that run any query or script: the success of one says nothing about another.
 const QUERIES: [&str; 6] = ["mongosh", "mysql", "psql", "redis-cli", "sqlite3", "ssh"];
 
 /// A module or program is not installed; one of the groups captures its name.

@@ -36,7 +36,7 @@ pub(super) fn reported(head: &str, tail: &str, within: bool) -> Option<i32> {
 
 /// The exit codes that a command prints itself: `make | tail; echo "EXIT: ${PIPESTATUS[0]}"`.
 pub(super) struct Echoed {
-    /// The first one other than 0, or 0.
+    /// The first nonzero code, else 0; `None` if none was printed.
     pub(super) code: Option<i32>,
     /// Several programs are compared, which need not all succeed.
     pub(super) compares: bool,

@@ -57,7 +57,7 @@ impl Work<'_> {
         }
     }
 
-    /// Notes new branches. Whether `git reset --hard` discards known edits, or commits that no branch keeps.
+    /// Notes new branches. Returns whether `git reset --hard` discards known edits, or commits that no branch keeps.
     fn resets_changes(&mut self, number: usize, command: &ParsedCommand) -> bool {
         let mut discards = false;
         for words in command.programs() {

@@ -6,7 +6,7 @@ use crate::facts::work::command::{ParsedCommand, program_is_read_only};
 use crate::facts::work::paths::file_name;
 
 impl Work<'_> {
-    /// Forgets that files were deleted which an installation regenerated.
+    /// Forgets the deletion of files that an installation regenerated.
     pub(super) fn forget_reinstalled(&mut self, command: &ParsedCommand) {
         let programs: Vec<Vec<&str>> = command.programs().collect();
         if programs.iter().flatten().any(|it| ["add", "ci", "i", "install", "sync"].contains(it)) {
@@ -33,8 +33,8 @@ const LOCKS: [(&str, &str); 10] = [
     ("yarn.lock", "yarn"),
 ];
 
-/// Whether a deleted path is one that programs which ran after the deletion regenerate: directories of builds and tools,
-/// databases, and the lock file of a package manager that installs.
+/// Whether one of the programs that ran after its deletion regenerates a path: a directory of builds and tools, a
+/// database, or the lock file of a package manager that installs.
 pub(super) fn is_regenerated(path: &str, after: &[Vec<&str>]) -> bool {
     const DIRECTORIES: [&str; 12] = [
         ".cache",
