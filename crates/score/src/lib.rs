@@ -13,6 +13,8 @@ mod hindsight;
 mod kept;
 mod own_words;
 mod probe;
+#[rustfmt::skip]
+mod program_words;
 mod source;
 pub mod synthetic;
 mod text;

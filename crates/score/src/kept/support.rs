@@ -12,6 +12,7 @@ use super::phrases::looks_like_path;
 use super::survive::states;
 use crate::cues;
 use crate::probe::{Fact, Probe};
+use crate::program_words;
 use crate::source::done::canonical;
 use crate::source::error_line::plain;
 use crate::source::git::renamed;
@@ -260,8 +261,10 @@ impl Support {
                     support.all.find(command);
                     if outcome.ok {
                         let tokens = tokens(&command.replace([':', '/', '-'], " "));
-                        support.tests_passed |= tokens.iter().any(|it| cues::TESTING.contains(&it.as_str()));
-                        support.built |= tokens.iter().any(|it| cues::BUILDING.contains(&it.as_str()));
+                        support.tests_passed |=
+                            tokens.iter().any(|it| program_words::TESTING.contains(&it.as_str()));
+                        support.built |=
+                            tokens.iter().any(|it| program_words::BUILDING.contains(&it.as_str()));
                     }
                 }
                 Fact::File { path, .. } => support.find_path(path, &mut seen),
@@ -426,7 +429,7 @@ fn code_spans(line: &str) -> Vec<&str> {
 /// Whether a code span is a command line: it starts with a program that agents run, and has an argument.
 fn is_command(span: &str) -> bool {
     let mut parts = span.split_whitespace();
-    parts.next().is_some_and(|it| cues::PROGRAMS.contains(&it)) && parts.next().is_some()
+    parts.next().is_some_and(|it| program_words::PROGRAMS.contains(&it)) && parts.next().is_some()
 }
 
 /// Whether a word names a file: it has an extension, or two slashes. `and/or` and `client/server` do not.

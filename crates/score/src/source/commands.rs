@@ -1,7 +1,7 @@
 //! Commands: their keys, what they run, whether they only look around.
 
 use super::powershell::{self, cmdlet_verb};
-use crate::cues;
+use crate::program_words;
 use crate::text::{clip, normal};
 
 /// Maximum characters of a command's key.
@@ -203,8 +203,9 @@ fn program_only_looks(program: &str) -> bool {
     let bare: Vec<&str> = words.iter().copied().filter(|it| !it.starts_with('-')).collect();
     let first = |count: usize| bare.iter().take(count).copied().collect::<Vec<_>>().join(" ");
     let (two, three) = (first(2), first(3));
-    let acts = cues::ACTING.iter().any(|it| *it == three)
-        || cues::ACTING.contains(&words.iter().take(3).copied().collect::<Vec<_>>().join(" ").as_str());
+    let acts = program_words::ACTING.iter().any(|it| *it == three)
+        || program_words::ACTING
+            .contains(&words.iter().take(3).copied().collect::<Vec<_>>().join(" ").as_str());
     let lists = two == "git tag"
         && (bare.len() == 2 || words.iter().any(|it| ["-l", "--list", "--points-at"].contains(it)));
     let reads_settings = matches!(head, "source" | ".")
@@ -214,7 +215,7 @@ fn program_only_looks(program: &str) -> bool {
     // `npm owner ls`, `gh release list`; not `npm run list`, since a script may have any name.
     let asks = head != "git"
         && bare.get(1).is_some_and(|it| !["run", "exec", "x"].contains(it))
-        && bare.get(2).is_some_and(|it| cues::LOOKING_SECOND.contains(it));
+        && bare.get(2).is_some_and(|it| program_words::LOOKING_SECOND.contains(it));
     // What runs in a container: `docker exec -it app cat a`.
     if let [_, "exec", rest @ ..] = &words[..]
         && matches!(head, "docker" | "podman")
@@ -230,7 +231,7 @@ fn program_only_looks(program: &str) -> bool {
         return plain || only_looks(block);
     }
     let cmdlets: Vec<&str> = words.iter().filter_map(|it| cmdlet_verb(it)).collect();
-    if !cmdlets.iter().all(|it| cues::LOOKING_VERBS.contains(it)) {
+    if !cmdlets.iter().all(|it| program_words::LOOKING_VERBS.contains(it)) {
         return false;
     }
     // Of `$out = npm test`, what follows decides.
@@ -244,8 +245,9 @@ fn program_only_looks(program: &str) -> bool {
     let nouns = words.iter().take_while(|it| !it.starts_with('-'));
     let verb = nouns
         .filter_map(|it| it.split('-').next())
-        .find(|it| cues::CLOUD_LOOKING.contains(it) || cues::CLOUD_ACTING.contains(it));
-    let of_cloud = cues::CLOUDS.contains(&head) && verb.is_some_and(|it| cues::CLOUD_LOOKING.contains(&it));
+        .find(|it| program_words::CLOUD_LOOKING.contains(it) || program_words::CLOUD_ACTING.contains(it));
+    let of_cloud = program_words::CLOUDS.contains(&head)
+        && verb.is_some_and(|it| program_words::CLOUD_LOOKING.contains(&it));
     let fetches = head == "curl" && !words.iter().skip(1).any(|it| makes_curl_write(it));
     head.is_empty()
         || of_cloud
@@ -253,10 +255,10 @@ fn program_only_looks(program: &str) -> bool {
         || cmdlet_verb(head).is_some()
         || head.chars().all(|c| c.is_ascii_digit() || c == '>')
         || !acts
-            && (cues::LOOKING.contains(&head)
-                || cues::LOOKING_PAIRS.contains(&two.as_str())
-                || words.get(1).is_some_and(|it| cues::LOOKING_SECOND.contains(it))
-                || bare.get(1).is_some_and(|it| cues::LOOKING_SECOND.contains(it))
+            && (program_words::LOOKING.contains(&head)
+                || program_words::LOOKING_PAIRS.contains(&two.as_str())
+                || words.get(1).is_some_and(|it| program_words::LOOKING_SECOND.contains(it))
+                || bare.get(1).is_some_and(|it| program_words::LOOKING_SECOND.contains(it))
                 || lists
                 || asks
                 || reads_settings

@@ -1,6 +1,6 @@
 //! Lines of PowerShell that only look around: `$l = Get-Content a; $l[2..9] | % { "$_" }`.
 
-use crate::cues;
+use crate::program_words;
 
 /// What may stand before a command, and short names of cmdlets that look.
 const AROUND: [&str; 18] = [
@@ -34,11 +34,13 @@ pub(super) fn looks(line: &str) -> bool {
             word.starts_with(|it: char| it.is_ascii_digit() || "$-[]@.+*!:<".contains(it))
                 || AROUND.contains(&word)
                 || cmdlet_verb(word).is_some()
-                || cues::LOOKING.contains(&word)
+                || program_words::LOOKING.contains(&word)
         }
     };
     !verbs.is_empty()
-        && verbs.iter().all(|it| cues::LOOKING_VERBS.contains(it) || ["ForEach", "Where"].contains(it))
+        && verbs
+            .iter()
+            .all(|it| program_words::LOOKING_VERBS.contains(it) || ["ForEach", "Where"].contains(it))
         && !text.contains(['>', '&'])
         && !ACTS.iter().any(|it| line.contains(it))
         && text.split(['|', ';', '{', '}', '(', ')', '=', ',', '\n']).all(begins)
@@ -51,7 +53,8 @@ pub(super) fn cmdlet_verb(word: &str) -> Option<&str> {
     let name = |it: &str| {
         it.starts_with(|c: char| c.is_ascii_uppercase()) && it.bytes().all(|it| it.is_ascii_alphabetic())
     };
-    (name(verb) && name(noun.trim_end_matches([')', '}'])) && !cues::LOOKING.contains(&word)).then_some(verb)
+    (name(verb) && name(noun.trim_end_matches([')', '}'])) && !program_words::LOOKING.contains(&word))
+        .then_some(verb)
 }
 
 #[cfg(test)]
