@@ -49,8 +49,8 @@ pub use voice::{AttributedText, Voice};
 pub(crate) use work::REPOSITORY;
 pub(crate) use work::command::attempt_key;
 pub use work::command::{checks_or_delivers, commit_subject, is_read_only, only_prepares};
+pub(crate) use work::errors::resolution::{is_misfit, is_missing_file};
 pub use work::outcome::{Outcome, error_lines};
-pub(crate) use work::resolution::{is_misfit, is_missing_file};
 
 /// Whether a rule forbids, requires or prefers something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

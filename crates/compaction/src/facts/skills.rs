@@ -7,7 +7,7 @@ use super::talk::replies::is_answer;
 use super::text::typed::slash_command;
 use super::text::{clip, flat, sentences, without_bold, without_markers};
 use super::voice::ToolTopic;
-use super::work::symbols::unnumbered;
+use super::work::identifiers::symbols::unnumbered;
 use super::{Detail, Fact, FileOp, Topic, input_of};
 use history::tools::{self, Action, Meaning};
 use history::{Call, History, Kind, Message, Role, Text};

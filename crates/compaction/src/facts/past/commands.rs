@@ -6,7 +6,7 @@ use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::clip;
 use crate::facts::voice::ToolTopic;
 use crate::facts::work::command::is_read_only;
-use crate::facts::work::excuses::EXCUSES;
+use crate::facts::work::errors::excuses::EXCUSES;
 use crate::facts::work::outcome::Outcome;
 use crate::facts::{Detail, Topic};
 

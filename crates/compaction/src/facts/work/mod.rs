@@ -1,23 +1,15 @@
 //! Facts of tool calls: files, commands, errors, and what the user answered when a tool asked.
 
-mod background;
-mod changed_files;
 mod checks;
 pub(in crate::facts) mod command;
-mod equal_errors;
-pub(in crate::facts) mod excuses;
-pub(in crate::facts) mod file_mentions;
+pub(in crate::facts) mod errors;
 mod files;
-mod frame;
 pub(in crate::facts) mod git;
 pub(in crate::facts) mod identifiers;
-mod names;
 pub(in crate::facts) mod outcome;
 pub(in crate::facts) mod paths;
-pub(in crate::facts) mod resolution;
 mod runs;
-pub(in crate::facts) mod symbols;
-mod task_list;
+mod task_lists;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -29,7 +21,10 @@ use crate::facts::text::{clip, flat, without_durations, without_escapes};
 use crate::facts::voice::{ToolTopic, UserReply};
 use crate::facts::{Detail, Fact, FileOp, Topic, input_of};
 use command::{Operation, ParsedCommand};
+use errors::{equal, resolution};
+use files::mentions;
 use paths::{is_elsewhere, path};
+use runs::frame::unframed;
 use runs::has_moved;
 
 use history::tools::{self, Action, Meaning};
@@ -130,7 +125,7 @@ struct Work<'a> {
     /// By name of the failed operation: errors that the success of a similar command may have resolved.
     maybe_resolved: HashMap<String, Vec<(usize, Operation)>>,
     /// By file.
-    task_lists: BTreeMap<String, task_list::TaskList>,
+    task_lists: BTreeMap<String, task_lists::TaskList>,
     /// What checks reported last.
     reports: Vec<checks::CheckReport>,
     /// The last check that ended, and its message.
@@ -183,7 +178,7 @@ pub(in crate::facts) fn read(
     repository.extend(work.uncommitted.ledger_line(work.log.commits_by_itself(), origin));
     repository.extend(work.commits.branch().map(|it| format!("{CHECKED_OUT}{it}")));
     let end = history.messages().len();
-    equal_errors::drop_settled_errors(&mut work.errors, end);
+    equal::drop_settled_errors(&mut work.errors, end);
     work.tell_task_lists(facts);
     work.drop_old_checks();
     work.complete_summary_paths();
@@ -253,7 +248,7 @@ impl Work<'_> {
         for (number, message) in history.messages().iter().enumerate() {
             if message.is_prompt() {
                 let prompt = message.plain();
-                let mut named = file_mentions::in_prompt(&prompt);
+                let mut named = mentions::in_prompt(&prompt);
                 // The other files that Spec Kit's templates name are examples.
                 if spec_kit_command(&prompt).is_some() {
                     let typed = user_text([&*prompt].into_iter()).concat();
@@ -347,7 +342,7 @@ impl Work<'_> {
             self.read_task_lists(number, call, actions, output);
         }
         match main {
-            Meaning::Run => self.read_run(number, call, actions, &frame::unframed(output)),
+            Meaning::Run => self.read_run(number, call, actions, &unframed(output)),
             Meaning::Attend => self.read_background_output(number, call, output),
             Meaning::Read
             | Meaning::Edit
@@ -415,7 +410,7 @@ impl Work<'_> {
         } else if !only_looks(call) {
             self.uncommitted.delegate(number);
         }
-        self.note_named_files(number, file_mentions::in_prose(report));
+        self.note_named_files(number, mentions::in_prose(report));
     }
 
     fn push_error(&mut self, error: Fact) {

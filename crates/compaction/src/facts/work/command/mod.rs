@@ -18,6 +18,7 @@ use history::tools::{self, Program};
 pub(in crate::facts) use inline_script::inline_script_words;
 pub(in crate::facts) use operation::Operation;
 use operation::{checks_syntax, operation};
+pub(in crate::facts::work) use prints::output_directory;
 pub use read_only::only_prepares;
 pub(in crate::facts::work) use read_only::program_is_read_only;
 

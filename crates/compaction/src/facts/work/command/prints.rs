@@ -1,8 +1,8 @@
 //! What a command prints: files and their contents, lists of paths, counts, and what does not exist.
 
 use super::{ParsedCommand, greps};
-use crate::facts::work::paths::{file_name, is_absolute};
-use history::tools::{Joint, Program};
+use crate::facts::work::paths::{file_name, is_absolute, path};
+use history::tools::{Action, Joint, Program};
 
 /// Programs that list files.
 const LISTS: [&str; 4] = ["find", "fd", "ls", "tree"];
@@ -163,4 +163,25 @@ impl ParsedCommand {
         // Of several files, some may exist.
         given.filter(|it| it.clone().count() == 1).flatten().chain(refused).chain(revised).collect()
     }
+}
+
+/// What the paths that a call prints are relative to, if certain; `Some(None)` is the working directory.
+pub(in crate::facts) fn output_directory(actions: &[Action], base: Option<&str>) -> Option<Option<String>> {
+    let dir = actions.first().and_then(|it| it.dir.as_deref());
+    let mut commands = actions.iter().filter_map(|it| it.command.as_deref()).map(ParsedCommand::of);
+    let Some(command) = commands.next() else { return Some(dir.map(str::to_owned)) };
+    if commands.next().is_some() {
+        return None;
+    }
+    if command.prints_from_root() {
+        return Some(None);
+    }
+    if let Some(at) = command.printed_from() {
+        return Some(at.map(|it| path(&it, dir, base)).or(dir.map(str::to_owned)));
+    }
+    // All programs ran in one directory outside of the working directory.
+    let mut places = command.programs_with_dirs().filter(|it| !["cd", "}"].contains(&it.0[0])).map(|it| it.1);
+    let place = places.next().flatten()?;
+    let elsewhere = path(place, dir, base);
+    (is_absolute(&elsewhere) && places.all(|it| it == Some(place))).then_some(Some(elsewhere))
 }

@@ -1,7 +1,7 @@
 //! The commits that the newest `git log` lists, and those that were made after it.
 
 use super::super::command::{ParsedCommand, greps};
-use super::super::file_mentions;
+use super::super::files::mentions;
 use super::{COMMITTED, INITIALIZED, git_args, is_same_commit};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat, sentences};
@@ -121,7 +121,7 @@ impl Log {
         prompts: &[String],
     ) {
         // The log of another repository does not replace what is known of this one.
-        let elsewhere = tree.is_some_and(|it| !file_mentions::is_of_other_tree(it, None));
+        let elsewhere = tree.is_some_and(|it| !mentions::is_of_other_tree(it, None));
         let here = elsewhere && self.commits.iter().any(|it| apart_from_tree(&it.1).1.is_empty());
         if let Some((range, mut listed)) = of_head(command, output).filter(|_| !here) {
             for (_, subject) in listed.iter_mut() {

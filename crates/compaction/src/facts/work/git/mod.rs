@@ -1,6 +1,8 @@
 //! The repository as git's output shows it: uncommitted files, the commits, and who makes them.
 
+mod changed_files;
 pub(in crate::facts) mod commits;
+mod discards;
 pub(super) mod listing;
 pub(in crate::facts) mod log;
 pub(super) mod uncommitted;

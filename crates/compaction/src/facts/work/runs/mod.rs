@@ -1,19 +1,20 @@
 //! Records the outcomes of commands.
 
-mod discards;
-mod regenerated;
+mod background;
+pub(super) mod frame;
 
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat, without_escapes};
 use crate::facts::voice::ToolTopic;
 use crate::facts::work::command::{Operation, ParsedCommand};
+use crate::facts::work::errors::resolution;
+use crate::facts::work::files::regenerated::{after_delete, is_regenerated};
 use crate::facts::work::outcome::{self, Outcome, package_scripts, says_nothing, wrong_flag};
 use crate::facts::work::paths::{is_absolute, path};
-use crate::facts::work::{Work, command, failure_message, has_failed, resolution};
+use crate::facts::work::{Work, command, failure_message, has_failed};
 use crate::facts::{Detail, Fact, input_of};
 use history::tools::{Action, Meaning};
 use history::{Call, Output};
-use regenerated::{after_delete, is_regenerated};
 
 /// Number of last commands that decide in which directory the work takes place.
 const RECENT_COMMANDS: usize = 12;
@@ -379,27 +380,6 @@ fn with_start_dir(command: &str, dir: &str, base: Option<&str>) -> Option<String
             base.is_none_or(|it| path(it, None, base) != dir).then(|| format!("cd {dir}\n{command}"))
         }
     }
-}
-
-/// What the paths that a call prints are relative to, if certain; `Some(None)` is the working directory.
-pub(in crate::facts) fn output_directory(actions: &[Action], base: Option<&str>) -> Option<Option<String>> {
-    let dir = actions.first().and_then(|it| it.dir.as_deref());
-    let mut commands = actions.iter().filter_map(|it| it.command.as_deref()).map(ParsedCommand::of);
-    let Some(command) = commands.next() else { return Some(dir.map(str::to_owned)) };
-    if commands.next().is_some() {
-        return None;
-    }
-    if command.prints_from_root() {
-        return Some(None);
-    }
-    if let Some(at) = command.printed_from() {
-        return Some(at.map(|it| path(&it, dir, base)).or(dir.map(str::to_owned)));
-    }
-    // All programs ran in one directory outside of the working directory.
-    let mut places = command.programs_with_dirs().filter(|it| !["cd", "}"].contains(&it.0[0])).map(|it| it.1);
-    let place = places.next().flatten()?;
-    let elsewhere = path(place, dir, base);
-    (is_absolute(&elsewhere) && places.all(|it| it == Some(place))).then_some(Some(elsewhere))
 }
 
 /// Whether a test runner or installer printed nothing, though each prints at least a count: it did not run.

@@ -1,10 +1,13 @@
 //! The files of the work, each under one path, and what was last done to it.
 
+pub(super) mod mentions;
+pub(super) mod regenerated;
+
 use std::collections::{HashMap, HashSet};
 
+use super::command::output_directory;
 use super::paths::{MAX_PATH_BYTES, file_name, is_absolute, path, printed};
-use super::runs::output_directory;
-use super::{FileState, RECENT_MESSAGES, Work, file_mentions};
+use super::{FileState, RECENT_MESSAGES, Work};
 use crate::facts::text::clip;
 use crate::facts::voice::ToolTopic;
 use crate::facts::{Detail, Fact, FileOp};
@@ -76,17 +79,17 @@ pub(super) fn drop_idle(work: &Work, history: &History, files: &mut Vec<(String,
         // Two names (`env/.env`), or a file of another project.
         work.in_passing.contains(path) && strange(path) && !is_printed(path)
             // An example: `turn-N.md`.
-            || work.announced.contains(path) && file_mentions::has_variable(path)
+            || work.announced.contains(path) && mentions::has_variable(path)
             // A route of an application, or a module that is imported.
             || root(path).is_some_and(|it| !SYSTEM_ROOTS.contains(&it) && !roots.contains(it))
             // The way that a diff names it: `a/src/x.rs`.
             || ["a/", "b/"].iter().any(|it| path.strip_prefix(it).is_some_and(|it| names.contains(it)))
-            || file_mentions::is_of_other_tree(path, base)
-            || file_mentions::is_placeholder(path)
+            || mentions::is_of_other_tree(path, base)
+            || mentions::is_placeholder(path)
     };
     files.retain(|(path, state)| {
         state.op != FileOp::Mentioned
-            || !foreign(path) && !told.contains(path) && !file_mentions::is_kept_by_tools(path)
+            || !foreign(path) && !told.contains(path) && !mentions::is_kept_by_tools(path)
     });
     // In a listing, a package's empty `__init__.py` says no more than the others in it.
     files.retain(|it| {
@@ -131,7 +134,7 @@ impl Work<'_> {
         if certain && dir.as_deref().is_some_and(is_unexpanded) {
             return;
         }
-        let found = file_mentions::in_output(output.text.as_str());
+        let found = mentions::in_output(output.text.as_str());
         let long = found.len() > ANSWER;
         for found in found {
             let below = printed(found, dir.as_deref(), self.base);
@@ -173,11 +176,11 @@ impl Work<'_> {
 
     /// Records the files that a reply names: the model may be about to create them.
     pub(super) fn note_announced_files(&mut self, number: usize, reply: &str) {
-        for found in file_mentions::in_reply(reply) {
+        for found in mentions::in_reply(reply) {
             let name = path(found, None, self.base);
             self.listed.remove(&name);
             let new = !self.files.contains_key(&name);
-            if file_mentions::is_marked(reply, found) {
+            if mentions::is_marked(reply, found) {
                 self.in_passing.remove(&name);
             } else if new {
                 self.in_passing.insert(name.clone());

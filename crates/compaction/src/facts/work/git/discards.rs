@@ -11,7 +11,7 @@ use history::Output;
 
 impl Work<'_> {
     /// Records what a command that is not known to have failed took back or removed.
-    pub(super) fn record_discarded_changes(
+    pub(in crate::facts::work) fn record_discarded_changes(
         &mut self,
         number: usize,
         command: &str,

@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 
-use super::file_mentions::is_kept_by_tools;
-use super::paths::file_name;
 use super::symbols::MAX_PER_MESSAGE;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, without_markers};
 use crate::facts::voice::ToolTopic;
+use crate::facts::work::files::mentions::is_kept_by_tools;
+use crate::facts::work::paths::file_name;
 use crate::facts::{Detail, Fact, Name};
 
 static KINDS: [(Name, AsciiFirstRegex); 9] = [

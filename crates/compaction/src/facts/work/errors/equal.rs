@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
-use super::command::ParsedCommand;
-use super::{RECENT_MESSAGES, resolution};
+use super::resolution;
 use crate::facts::text::without_durations;
+use crate::facts::work::RECENT_MESSAGES;
+use crate::facts::work::command::ParsedCommand;
 use crate::facts::{Detail, Fact};
 
 /// Merges equal errors, and drops those settled without a success of their own. `end`: number of messages.
-pub(super) fn drop_settled_errors(errors: &mut Vec<Fact>, end: usize) {
+pub(in crate::facts::work) fn drop_settled_errors(errors: &mut Vec<Fact>, end: usize) {
     resolve_equal_errors(errors);
     drop_repeated_errors(errors);
     drop_moved_errors(errors);

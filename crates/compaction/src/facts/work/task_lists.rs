@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use super::Work;
 use super::command::is_read_only;
+use super::files::mentions;
 use super::paths::{file_name, path};
-use super::{Work, file_mentions};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat};
 use crate::facts::voice::ToolTopic;
@@ -139,7 +140,7 @@ impl Work<'_> {
 
     /// The first file that a task names and that was changed after message `since`.
     fn changed_file(&self, task: &Task, since: usize) -> Option<String> {
-        let mut named = file_mentions::in_prose(&task.text).into_iter().map(|it| path(it, None, self.base));
+        let mut named = mentions::in_prose(&task.text).into_iter().map(|it| path(it, None, self.base));
         let changed =
             |it: &String| self.files.get(it).is_some_and(|it| it.op.changes() && it.message > since);
         named.find(changed)
@@ -149,7 +150,7 @@ impl Work<'_> {
     pub(super) fn tell_task_lists(&mut self, facts: &mut Vec<Fact>) {
         for (name, list) in std::mem::take(&mut self.task_lists) {
             for task in list.tasks.values().filter(|it| it.ticked).take(MAX_TASKS) {
-                self.note_listed_files(task.at, file_mentions::in_prose(&task.text));
+                self.note_listed_files(task.at, mentions::in_prose(&task.text));
             }
             let told = |it: &Fact| [NOT_TICKED, THEN, BEGUN].iter().any(|of| it.text.contains(of));
             facts.retain(|it| !(it.topic.is_open_step() && it.text.starts_with(&name) && told(it)));
@@ -185,7 +186,7 @@ impl Work<'_> {
                 ));
             }
             for (_, task) in list.open().take(MAX_TASKS) {
-                self.note_named_files(task.at, file_mentions::in_prose(&task.text));
+                self.note_named_files(task.at, mentions::in_prose(&task.text));
             }
         }
     }

@@ -1,20 +1,23 @@
 //! Identifiers in use, which cannot be recovered once they are lost.
 
+mod names;
+pub(in crate::facts) mod symbols;
+
 use std::collections::{HashMap, HashSet};
 
-use super::REPOSITORY;
-use super::command::{self, ParsedCommand};
-use super::frame::unframed;
-use super::git::commits::Commits;
-use super::names::Names;
-use super::paths::file_name;
-use super::symbols::{Symbols, single_file};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::clip;
 use crate::facts::text::typed::user_text;
+use crate::facts::work::REPOSITORY;
+use crate::facts::work::command::{self, ParsedCommand};
+use crate::facts::work::git::commits::Commits;
+use crate::facts::work::paths::file_name;
+use crate::facts::work::runs::frame::unframed;
 use crate::facts::{Detail, Fact, FileOp, Name, input_of};
 use history::tools::{self, Action, Meaning};
 use history::{Call, History, Kind, Output, Part, Role, Text};
+use names::Names;
+use symbols::{Symbols, single_file};
 
 /// A command that creates tickets or pull requests.
 static CREATES_TICKET: AsciiFirstRegex = AsciiFirstRegex::new(r"\b(?:bd|gh (?:issue|pr|release)) create\b");

@@ -1,12 +1,12 @@
 //! Which failures a statement of the model excuses: pre-existing, unrelated, flaky, expected.
 
-use super::Work;
-use super::command::{self, ParsedCommand};
 use super::resolution::{MISSING_FILE, WRONG_CALL};
 use crate::facts::Detail;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::{is_machine_output, sentences};
+use crate::facts::work::Work;
+use crate::facts::work::command::{self, ParsedCommand};
 
 /// Excuses for a failure that is not the work's fault, and the words with which a model gives them.
 pub(in crate::facts) static EXCUSES: [(&str, AsciiFirstRegex); 4] = [
@@ -46,7 +46,7 @@ static WANTS_FAILURE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 
 impl Work<'_> {
     /// Excuses the failure of a check that, as `said` (command or description) tells, was run to see it fail.
-    pub(super) fn note_wanted_failure(&mut self, number: usize, said: &str) {
+    pub(in crate::facts::work) fn note_wanted_failure(&mut self, number: usize, said: &str) {
         if !WANTS_FAILURE.is_match(said) {
             return;
         }
@@ -62,7 +62,7 @@ impl Work<'_> {
     }
 
     /// Excuses the newest failures that the model calls pre-existing, unrelated, flaky or expected.
-    pub(super) fn note_excuse(&mut self, number: usize, text: &str) {
+    pub(in crate::facts::work) fn note_excuse(&mut self, number: usize, text: &str) {
         /// Number of messages after the failure within which a model says so.
         const SOON: usize = 8;
         let Some(newest) = self.errors.iter().map(|it| it.message).max() else { return };

@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use super::command::ParsedCommand;
-use super::files::is_unexpanded;
-use super::git::COMMITTED;
-use super::git::listing::{Change, Listed, Listing, may_be_same_file, of_commit, renamed};
-use super::paths::{file_name, is_absolute, path, printed};
-use super::{FileState, Work, file_mentions};
+use super::COMMITTED;
+use super::listing::{Change, Listed, Listing, may_be_same_file, of_commit, renamed};
 use crate::facts::FileOp;
+use crate::facts::work::command::ParsedCommand;
+use crate::facts::work::files::{is_unexpanded, mentions};
+use crate::facts::work::paths::{file_name, is_absolute, path, printed};
+use crate::facts::work::{FileState, Work};
 
 /// Who changed a file in this session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,12 +21,17 @@ enum ChangedBy {
 
 impl Work<'_> {
     /// Reads which files git shows as changed, committed or gone.
-    pub(super) fn read_changes(&mut self, number: usize, parsed: &ParsedCommand, output: &str) {
+    pub(in crate::facts::work) fn read_changes(
+        &mut self,
+        number: usize,
+        parsed: &ParsedCommand,
+        output: &str,
+    ) {
         /// Maximum number of files; a longer list is not of this work alone.
         const MOST: usize = 120;
         let dir = parsed.git_directory().map(|it| path(&it, None, self.base));
         let dir = dir.as_deref();
-        let tree = dir.and_then(|it| file_mentions::tree_of(it, self.base));
+        let tree = dir.and_then(|it| mentions::tree_of(it, self.base));
         if dir.is_some_and(is_unexpanded) || tree.is_none() && self.is_of_other_tree(parsed) {
             return;
         }
@@ -95,10 +100,10 @@ impl Work<'_> {
     }
 
     /// Whether git ran in another worktree or repository, or in an unknown directory.
-    pub(super) fn is_of_other_tree(&self, parsed: &ParsedCommand) -> bool {
+    pub(in crate::facts::work) fn is_of_other_tree(&self, parsed: &ParsedCommand) -> bool {
         let Some(dir) = parsed.git_directory().map(|it| path(&it, None, self.base)) else { return false };
         let above = self.base.is_some_and(|it| path(it, None, self.base).starts_with(&dir));
-        is_unexpanded(&dir) || is_absolute(&dir) && !above || file_mentions::is_of_other_tree(&dir, self.base)
+        is_unexpanded(&dir) || is_absolute(&dir) && !above || mentions::is_of_other_tree(&dir, self.base)
     }
 
     /// Whether this session changed the same file in another worktree.
@@ -106,12 +111,12 @@ impl Work<'_> {
         let is = |path: &str| path.strip_suffix(name).is_some_and(|it| it.ends_with('/'));
         self.changed_in_removed_worktrees.iter().any(|it| is(it))
             || self.files.iter().any(|(path, state)| {
-                state.op.changes() && is(path) && file_mentions::is_of_other_tree(path, self.base)
+                state.op.changes() && is(path) && mentions::is_of_other_tree(path, self.base)
             })
     }
 
     /// Drops the files of worktrees that git removed.
-    pub(super) fn drop_removed_trees(&mut self, parsed: &ParsedCommand) {
+    pub(in crate::facts::work) fn drop_removed_trees(&mut self, parsed: &ParsedCommand) {
         let dir = parsed.git_directory();
         for tree in parsed.removed_trees() {
             let tree = path(tree, dir.as_deref(), self.base) + "/";
@@ -192,8 +197,8 @@ fn known_path(
         return Some(name);
     }
     // Every worktree has files of the same names.
-    let tree = file_mentions::tree_of(&name, base);
-    let here = |it: &&String| file_mentions::tree_of(it, base) == tree;
+    let tree = mentions::tree_of(&name, base);
+    let here = |it: &&String| mentions::tree_of(it, base) == tree;
     // A file outside of the working directory is not in its repository, and git's path may begin above it.
     let above = |known: &&String| {
         let prefix = name.strip_suffix(known.as_str()).unwrap_or_default().trim_end_matches('/');

@@ -8,7 +8,7 @@ use history::Output;
 const BELOW: [&str; 5] = ["Process Group PGID: ", "Background PIDs: ", "Signal: ", "Exit Code: ", "Error: "];
 
 /// The output as the program printed it, with the exit code that the lines around it state.
-pub(super) fn unframed(output: &Output) -> Cow<'_, Output> {
+pub(in crate::facts::work) fn unframed(output: &Output) -> Cow<'_, Output> {
     let text = output.text.as_str();
     let above = text.strip_prefix("Command: ").and_then(|it| it.split_once("\nDirectory: "));
     let printed = match above {

@@ -7,7 +7,7 @@ use crate::facts::work::paths::file_name;
 
 impl Work<'_> {
     /// Forgets the deletion of files that an installation regenerated.
-    pub(super) fn forget_reinstalled(&mut self, command: &ParsedCommand) {
+    pub(in crate::facts::work) fn forget_reinstalled(&mut self, command: &ParsedCommand) {
         let programs: Vec<Vec<&str>> = command.programs().collect();
         if programs.iter().flatten().any(|it| ["add", "ci", "i", "install", "sync"].contains(it)) {
             self.files.retain(|path, state| {
@@ -35,7 +35,7 @@ const LOCKS: [(&str, &str); 10] = [
 
 /// Whether one of the programs that ran after its deletion regenerates a path: a directory of builds and tools, a
 /// database, or the lock file of a package manager that installs.
-pub(super) fn is_regenerated(path: &str, after: &[Vec<&str>]) -> bool {
+pub(in crate::facts::work) fn is_regenerated(path: &str, after: &[Vec<&str>]) -> bool {
     const DIRECTORIES: [&str; 12] = [
         ".cache",
         ".godot",
@@ -69,7 +69,7 @@ pub(super) fn is_regenerated(path: &str, after: &[Vec<&str>]) -> bool {
 }
 
 /// The programs that run after the last deletion of a command.
-pub(super) fn after_delete(command: &ParsedCommand) -> Vec<Vec<&str>> {
+pub(in crate::facts::work) fn after_delete(command: &ParsedCommand) -> Vec<Vec<&str>> {
     let mut programs: Vec<Vec<&str>> = command.programs().collect();
     let deletes = |it: &Vec<&str>| ["rm", "remove-item"].contains(&file_name(it[0]).to_lowercase().as_str());
     let last = programs.iter().rposition(deletes);

@@ -2,11 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::file_mentions::{THIRD_PARTY, is_of_other_tree};
-use super::paths;
-use super::runs::output_directory;
 use crate::facts::text::{clip, offset};
 use crate::facts::voice::ToolTopic;
+use crate::facts::work::command::output_directory;
+use crate::facts::work::files::mentions::{THIRD_PARTY, is_of_other_tree};
+use crate::facts::work::paths;
 use crate::facts::{Detail, Fact, input_of};
 use history::Call;
 use history::tools::{self, Action, Document};

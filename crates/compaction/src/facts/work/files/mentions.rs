@@ -1,8 +1,8 @@
 //! Files named in the output of searches and listings, and in prose: what the agent may read next.
 
-use super::paths::file_name;
 use crate::facts::text::clip;
 use crate::facts::text::regions::{Region, regions};
+use crate::facts::work::paths::file_name;
 
 /// An output with more files is a directory listing.
 const MAX_FILES: usize = 60;
@@ -12,7 +12,8 @@ const MAX_BYTES: usize = 40_000;
 const MAX_PATH: usize = 200;
 
 /// Directories of third-party files, which nobody edits.
-pub(super) const THIRD_PARTY: [&str; 5] = ["node_modules", "site-packages", ".venv", "__pycache__", ".git"];
+pub(in crate::facts::work) const THIRD_PARTY: [&str; 5] =
+    ["node_modules", "site-packages", ".venv", "__pycache__", ".git"];
 
 /// File extensions that are recognized without a directory in the path: `chalk.green` is not a file.
 const FILES: [&str; 24] = [

@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use super::Work;
-use super::command::{self, Operation, ParsedCommand};
-use super::paths::{file_name, is_elsewhere};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat, sentences, without_durations};
+use crate::facts::work::Work;
+use crate::facts::work::command::{self, Operation, ParsedCommand};
+use crate::facts::work::paths::{file_name, is_elsewhere};
 use crate::facts::{Detail, Fact};
 use history::Output;
 use history::tools::{self, Meaning};
@@ -17,13 +17,13 @@ const NEAR: usize = 10;
 const RECENT: usize = 32;
 
 /// A program rejected its arguments or does not exist, or an inline script has a syntax error.
-pub(super) static WRONG_CALL: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+pub(in crate::facts::work) static WRONG_CALL: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)\b(?:unknown|unrecogni[sz]ed|unexpected|invalid|illegal|no such) (?:option|argument|flag|switch|command|subcommand)s?\b",
     r"|^usage:|command not found|\b(?:Syntax|Indentation)Error\b|unexpected (?:EOF|end of file)",
 ));
 static MISSING_PROGRAM: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?:^|[\s:])([\w.-]+): (?:command )?not found\b");
-pub(super) static MISSING_FILE: AsciiFirstRegex = AsciiFirstRegex::new(
+pub(in crate::facts::work) static MISSING_FILE: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)no such file|not found|does not exist|did not match any|ENOENT|cannot find|can't open",
 );
 /// Whether an error says that a file is not there.
@@ -79,7 +79,7 @@ const MISFITS: [&str; 15] = [
     "failed to edit, ",
 ];
 /// A failed command whose retry is still expected.
-pub(super) struct Retry {
+pub(in crate::facts::work) struct Retry {
     error: usize,
     /// Number of further commands that may be the retry.
     left: usize,
@@ -100,8 +100,13 @@ fn unresolved(error: &mut Fact) -> Option<(&str, Option<&str>, &mut Option<usize
 impl Work<'_> {
     /// A command that changes something succeeded: resolves errors about a missing module or program that it
     /// installs or runs, and the error that the model set out to avoid by another approach.
-    pub(super) fn resolve_by_success(&mut self, number: usize, command: &str, parsed: &ParsedCommand) {
-        let project = self.base.map(super::paths::file_name);
+    pub(in crate::facts::work) fn resolve_by_success(
+        &mut self,
+        number: usize,
+        command: &str,
+        parsed: &ParsedCommand,
+    ) {
+        let project = self.base.map(file_name);
         let key = command::attempt_key(command);
         // Commands of git alone deliver the work: they are no other approach to what failed.
         let delivers = parsed.names().iter().all(|it| it.starts_with("git "));
@@ -121,7 +126,7 @@ impl Work<'_> {
     }
 
     /// An inline script succeeded: resolves the failures of earlier ones about the same subject.
-    pub(super) fn resolve_probe(&mut self, number: usize, command: &str) {
+    pub(in crate::facts::work) fn resolve_probe(&mut self, number: usize, command: &str) {
         /// Maximum words of a script that does little more than load modules.
         const SHORT: usize = 8;
         let Some(words) = command::inline_script_words(command) else { return };
@@ -143,7 +148,7 @@ impl Work<'_> {
 
     /// Notes that the model announces another approach after a failure: the next command is taken for it. A
     /// failed build or check is excluded, since nothing replaces it.
-    pub(super) fn note_other_way(&mut self, number: usize, text: &str) {
+    pub(in crate::facts::work) fn note_other_way(&mut self, number: usize, text: &str) {
         /// Number of messages within which a model says so.
         const SOON: usize = 2;
         let Some(error) = self.errors.last().filter(|it| number.saturating_sub(it.message) <= SOON) else {
@@ -158,7 +163,7 @@ impl Work<'_> {
 
     /// Once all tests passed and a commit followed: resolves earlier failures of these tests and of builds
     /// that they include.
-    pub(super) fn resolve_by_green_commit(
+    pub(in crate::facts::work) fn resolve_by_green_commit(
         &mut self,
         number: usize,
         command: &str,
@@ -190,7 +195,7 @@ impl Work<'_> {
     }
 
     /// Records the operations that must succeed before an error of `command` may be gone.
-    pub(super) fn track_operations(&mut self, error: usize, command: &ParsedCommand) {
+    pub(in crate::facts::work) fn track_operations(&mut self, error: usize, command: &ParsedCommand) {
         /// Maximum number of errors that are kept per operation.
         const KEPT: usize = 64;
         let text = self.errors[error].text.to_string();
@@ -223,7 +228,12 @@ impl Work<'_> {
     }
 
     /// Records that `command` succeeded: errors whose operations have all succeeded since may be gone.
-    pub(super) fn record_success(&mut self, number: usize, command: &str, parsed: &ParsedCommand) {
+    pub(in crate::facts::work) fn record_success(
+        &mut self,
+        number: usize,
+        command: &str,
+        parsed: &ParsedCommand,
+    ) {
         let here = command::directory(command);
         // With `--no-verify`, the hook that failed did not run.
         let skips = parsed.skips_hooks();
@@ -275,7 +285,7 @@ impl Work<'_> {
     }
 
     /// A check ran again, with whatever outcome: errors it prints still stand, errors it omits are resolved.
-    pub(super) fn resolve_absent(
+    pub(in crate::facts::work) fn resolve_absent(
         &mut self,
         number: usize,
         command: &str,
@@ -317,7 +327,7 @@ impl Work<'_> {
 
     /// Takes back what message `number` resolved, if its output prints the error again: a script may catch it. A later
     /// success without it resolves the error.
-    pub(super) fn keep_printed_errors(&mut self, number: usize, output: &str) {
+    pub(in crate::facts::work) fn keep_printed_errors(&mut self, number: usize, output: &str) {
         /// Minimum bytes of an error that says what it is about.
         const DISTINCT: usize = 24;
         let mut printed: HashSet<usize> = HashSet::new();
@@ -346,7 +356,12 @@ impl Work<'_> {
     }
 
     /// Expects a retry of `command`, which failed with the error at index `error`.
-    pub(super) fn expect_retry(&mut self, error: usize, command: &str, parsed: &ParsedCommand) {
+    pub(in crate::facts::work) fn expect_retry(
+        &mut self,
+        error: usize,
+        command: &str,
+        parsed: &ParsedCommand,
+    ) {
         /// Number of commands within which a failed one is retried.
         const TRIES: usize = 3;
         let mut steps: Vec<Vec<String>> =
@@ -370,7 +385,13 @@ impl Work<'_> {
 
     /// A command ran. If `ok`, its steps are removed from all expected retries; without steps left, an error
     /// is resolved.
-    pub(super) fn note_try(&mut self, number: usize, command: &str, parsed: &ParsedCommand, ok: bool) {
+    pub(in crate::facts::work) fn note_try(
+        &mut self,
+        number: usize,
+        command: &str,
+        parsed: &ParsedCommand,
+        ok: bool,
+    ) {
         let here = command::directory(command);
         let certain = ParsedCommand::of(command::surely_succeeded_part(command));
         let done = certain.steps();
@@ -404,12 +425,12 @@ impl Work<'_> {
         self.retries.retain(|it| it.left > 0 && !it.steps.is_empty());
     }
 
-    pub(super) fn recent_errors(&mut self) -> impl Iterator<Item = &mut Fact> {
+    pub(in crate::facts::work) fn recent_errors(&mut self) -> impl Iterator<Item = &mut Fact> {
         self.errors.iter_mut().rev().take(RECENT)
     }
 
     /// After a success: resolves recent wrong calls of its programs, or of a missing one that it replaces.
-    pub(super) fn resolve_wrong_calls(&mut self, number: usize, command: &ParsedCommand) {
+    pub(in crate::facts::work) fn resolve_wrong_calls(&mut self, number: usize, command: &ParsedCommand) {
         let names = command.names();
         for error in self.recent_errors().filter(|it| number.saturating_sub(it.message) <= NEAR) {
             let Some((text, Some(of), resolved)) = unresolved(error) else { continue };
@@ -432,7 +453,7 @@ impl Work<'_> {
     }
 
     /// A file was created: resolves errors about its absence.
-    pub(super) fn resolve_missing_file(&mut self, number: usize, path: &str) {
+    pub(in crate::facts::work) fn resolve_missing_file(&mut self, number: usize, path: &str) {
         if !path.contains(['.', '/']) {
             return;
         }
@@ -450,7 +471,7 @@ impl Work<'_> {
     }
 
     /// A file was edited: resolves earlier edits of it that failed, and edits just before that named no file.
-    pub(super) fn resolve_edits(&mut self, number: usize, path: &str) {
+    pub(in crate::facts::work) fn resolve_edits(&mut self, number: usize, path: &str) {
         /// Tools that edit a file.
         const EDITS: [&str; 5] = ["Edit", "MultiEdit", "Write", "edit", "write"];
         for error in self.recent_errors() {
@@ -474,20 +495,20 @@ impl Work<'_> {
 }
 
 /// Whether an error is about a missing file, which may exist in another directory.
-pub(super) fn may_be_elsewhere(error: &str) -> bool {
+pub(in crate::facts::work) fn may_be_elsewhere(error: &str) -> bool {
     let lower = error.to_lowercase();
     lower.contains("no such file") || lower.contains("enoent")
 }
 
 /// Whether a program says that it was called wrongly, for instance with an unknown option.
-pub(super) fn is_wrong_call(output: &Output) -> bool {
+pub(in crate::facts::work) fn is_wrong_call(output: &Output) -> bool {
     /// Bytes at the beginning of the output that are searched.
     const START: usize = 4_000;
     WRONG_CALL.is_match(clip(output.text.as_str(), START).0)
 }
 
 /// The file of a located checker error, and its error code or else its message.
-pub(super) fn located(error: &str) -> Option<(&str, &str)> {
+pub(in crate::facts::work) fn located(error: &str) -> Option<(&str, &str)> {
     let found = LOCATED.captures(error)?;
     let (file, says) = (found.get(1)?.as_str(), found.get(2)?.as_str());
     // With these marks, a linter prints the location on a line of its own.
@@ -551,7 +572,7 @@ fn checker(error: &str) -> Option<&str> {
 }
 
 /// Whether an error only says that the file has what an edit wanted (Claude Code, pi).
-pub(super) fn changes_nothing(text: &str) -> bool {
+pub(in crate::facts::work) fn changes_nothing(text: &str) -> bool {
     let starts = ["No changes to make: ", "No changes made to ", "No changes to apply: "];
     starts.iter().any(|it| text.starts_with(it))
 }

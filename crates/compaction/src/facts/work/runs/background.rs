@@ -1,8 +1,8 @@
 //! Commands that run in the background, and those that the user ran in the client.
 
-use super::Work;
-use super::command::{Operation, ParsedCommand};
-use super::outcome::{self, Outcome};
+use crate::facts::work::Work;
+use crate::facts::work::command::{Operation, ParsedCommand};
+use crate::facts::work::outcome::{self, Outcome};
 use crate::facts::{Detail, input_of};
 use history::tools;
 use history::{Call, Output};
@@ -26,7 +26,7 @@ const SERVES: [&str; 12] = [
 impl Work<'_> {
     /// Drops checks and installations from before the last two requests if their end was not seen: they were last seen
     /// running, or printed nothing. Other jobs may still run.
-    pub(super) fn drop_old_checks(&mut self) {
+    pub(in crate::facts::work) fn drop_old_checks(&mut self) {
         let Some(since) = self.turns.iter().rev().nth(1).copied() else { return };
         let serves =
             |it: &str| it.split(|it: char| it.is_whitespace() || it == '/').any(|it| SERVES.contains(&it));
@@ -39,7 +39,12 @@ impl Work<'_> {
         });
     }
 
-    pub(super) fn read_background_output(&mut self, number: usize, call: &Call, output: &Output) {
+    pub(in crate::facts::work) fn read_background_output(
+        &mut self,
+        number: usize,
+        call: &Call,
+        output: &Output,
+    ) {
         let input = input_of(call);
         let id = ["session_id", "task_id", "bash_id", "shell_id"].iter().find_map(|key| input.get(key));
         let Some(session) = id.map(|it| it.to_string().trim_matches('"').to_string()) else { return };
@@ -81,7 +86,7 @@ impl Work<'_> {
 
     /// Reads messages of the client: the files that OpenCode attaches, and of Claude Code commands that the user ran and
     /// results of background commands.
-    pub(super) fn read_client_text(&mut self, number: usize, text: &str) {
+    pub(in crate::facts::work) fn read_client_text(&mut self, number: usize, text: &str) {
         const ATTACHED: &str = "Called the Read tool with the following input: ";
         if let Some(rest) = text.strip_prefix(ATTACHED) {
             let call = Call {
