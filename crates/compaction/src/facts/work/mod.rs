@@ -17,13 +17,13 @@ use crate::facts::plan::{Answer, user_replies};
 use crate::facts::skills;
 use crate::facts::text::rule::rule_topic;
 use crate::facts::text::typed::{spec_kit_command, user_text};
-use crate::facts::text::{clip, flat, without_durations, without_escapes};
+use crate::facts::text::{clip, flat, without_escapes};
 use crate::facts::voice::{ToolTopic, UserReply};
 use crate::facts::{Detail, Fact, FileOp, Topic, input_of};
-use command::{Operation, ParsedCommand};
-use errors::{equal, resolution};
+use command::ParsedCommand;
+use errors::{Errors, equal};
 use files::mentions;
-use paths::{is_elsewhere, path};
+use paths::path;
 use runs::frame::unframed;
 use runs::has_moved;
 
@@ -56,14 +56,6 @@ const FAILURE_STARTS: [&str; 22] = [
     "user rejected",
 ];
 
-/// Prefixes of the client's own errors, which the next call corrects (Claude Code 2.1, OpenCode 1.18).
-const CLIENT_ERRORS: [&str; 4] = [
-    "File has not been read yet",
-    "File has been modified since read",
-    "You must read the file",
-    "File has been unexpectedly modified",
-];
-
 /// Prefixes of the output of a call that never ran because a parallel call failed (Claude Code 2.1).
 const NEVER_RAN: [&str; 2] = ["Sibling tool call errored", "Cancelled: parallel tool call"];
 
@@ -79,6 +71,15 @@ impl FileState {
     fn new(message: usize, op: FileOp) -> Self {
         Self { message, op, to: None }
     }
+}
+
+/// A command that ran, and the message with its output.
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    number: usize,
+    command: &'a str,
+    parsed: &'a ParsedCommand,
+    output: &'a Output,
 }
 
 #[derive(Default)]
@@ -112,18 +113,7 @@ struct Work<'a> {
     user_command: Option<String>,
     /// Directories of the last commands; an empty string for the working directory and those below it.
     recent_dirs: Vec<String>,
-    /// Unresolved errors: indexes in `errors`, by key of the command or tool call, then by error text.
-    open_errors: HashMap<String, HashMap<String, Vec<usize>>>,
-    /// Indexes in `errors` of merge conflicts that were not resolved yet.
-    conflicts: Vec<usize>,
-    /// By operation name: the indexes in `errors` of its failures, and the operation with its arguments.
-    errors_by_operation: HashMap<String, Vec<(usize, Operation)>>,
-    /// By index in `errors`: names of the operations in its command that have not succeeded since.
-    pending_operations: HashMap<usize, HashSet<String>>,
-    /// Failed commands that may be tried again.
-    retries: Vec<resolution::Retry>,
-    /// By name of the failed operation: errors that the success of a similar command may have resolved.
-    maybe_resolved: HashMap<String, Vec<(usize, Operation)>>,
+    errors: Errors<'a>,
     /// By file.
     task_lists: BTreeMap<String, task_lists::TaskList>,
     /// What checks reported last.
@@ -143,10 +133,6 @@ struct Work<'a> {
     listed_in: HashSet<Option<String>>,
     /// The first complete list of uncommitted files, with untracked directories (`new/`).
     uncommitted_at_first: Option<HashSet<String>>,
-    /// Index in `errors` of the failure after which the model says that it takes another approach.
-    abandoned_error: Option<usize>,
-    /// The last successful run of all tests: message, operation name and directory.
-    last_full_test_pass: Option<(usize, String, Option<String>)>,
     /// Branches and tags that were created, with the message.
     created_refs: Vec<(usize, String)>,
     /// The user's prompts so far.
@@ -157,7 +143,6 @@ struct Work<'a> {
     changes: Vec<Fact>,
     /// By question that a tool asked the user: index in `facts` of the last answer.
     questions: HashMap<String, usize>,
-    errors: Vec<Fact>,
     commands: Vec<Fact>,
     facts: Vec<Fact>,
 }
@@ -170,7 +155,8 @@ pub(in crate::facts) fn read(
     facts: &mut Vec<Fact>,
 ) -> (Vec<Fact>, git::commits::Commits) {
     let reports = tools::reports_failures(history.meta.agent.as_deref());
-    let mut work = Work { base, unmarked_means_success: reports, ..Work::default() };
+    let mut work =
+        Work { base, errors: Errors::new(base), unmarked_means_success: reports, ..Work::default() };
     work.resume(facts);
     work.replay(history);
     work.drop_lost_commits();
@@ -178,7 +164,7 @@ pub(in crate::facts) fn read(
     repository.extend(work.uncommitted.ledger_line(work.log.commits_by_itself(), origin));
     repository.extend(work.commits.branch().map(|it| format!("{CHECKED_OUT}{it}")));
     let end = history.messages().len();
-    equal::drop_settled_errors(&mut work.errors, end);
+    equal::drop_settled_errors(&mut work.errors.facts, end);
     work.tell_task_lists(facts);
     work.drop_old_checks();
     work.complete_summary_paths();
@@ -192,7 +178,7 @@ pub(in crate::facts) fn read(
     facts.extend(files.into_iter().map(|(path, FileState { message, op, to })| {
         Fact::from_tools(ToolTopic::Files, message, path, Detail::File { op, to })
     }));
-    facts.append(&mut work.errors);
+    facts.append(&mut work.errors.facts);
     facts.append(&mut work.commands);
     facts.append(&mut work.facts);
     // The first message that is not the client's own: those may stay in front of a summary.
@@ -213,16 +199,7 @@ impl Work<'_> {
                 let state = FileState { message: fact.message, op: *op, to: to.clone() };
                 self.files.insert(fact.text.to_string(), state);
             }
-            if let Detail::Error { of: Some(of), resolved: None, similar, .. } = &fact.detail {
-                let known = self.errors.len();
-                let said = without_durations(&fact.text).into_owned();
-                let same = self.open_errors.entry(command::attempt_key(of)).or_default();
-                same.entry(said).or_default().push(known);
-                self.push_error(fact.clone());
-                if similar.is_none() {
-                    self.track_operations(known, &ParsedCommand::of(of));
-                }
-            }
+            self.errors.resume(fact);
             self.resume_report(fact);
         }
         facts.retain(|it| {
@@ -257,7 +234,7 @@ impl Work<'_> {
                 self.note_named_files(number, named);
                 self.prompts.push(prompt.to_string());
                 self.turns.push(number);
-                self.retries.clear();
+                self.errors.retries.clear();
             }
             message.texts().for_each(|it| self.commits.keep_named(it.as_str()));
             for part in &message.parts {
@@ -274,8 +251,8 @@ impl Work<'_> {
                     Part::Text(text) if message.role == Role::Assistant => {
                         self.log.read_reply(number, text.as_str());
                         self.note_announced_files(number, text.as_str());
-                        self.note_excuse(number, text.as_str());
-                        self.note_other_way(number, text.as_str());
+                        self.errors.note_excuse(number, text.as_str());
+                        self.errors.note_other_way(number, text.as_str());
                     }
                     Part::Text(text) if message.kind == Kind::Context => {
                         self.read_client_text(number, text.as_str());
@@ -395,7 +372,7 @@ impl Work<'_> {
                 });
                 if reports || asked || !failed {
                     let text = failed.then(|| failure_message(output));
-                    self.record_result(number, &subject, text);
+                    self.errors.record(number, &subject, text);
                 }
             }
         }
@@ -411,63 +388,6 @@ impl Work<'_> {
             self.uncommitted.delegate(number);
         }
         self.note_named_files(number, mentions::in_prose(report));
-    }
-
-    fn push_error(&mut self, error: Fact) {
-        if outcome::is_conflict(&error.text) {
-            self.conflicts.push(self.errors.len());
-        }
-        self.errors.push(error);
-    }
-
-    /// Records a failure with its `error` text, or a success. Returns the failure's index in `errors`.
-    fn record_result(&mut self, number: usize, of: &str, error: Option<String>) -> Option<usize> {
-        if error.as_deref().is_some_and(|it| CLIENT_ERRORS.iter().any(|of| it.starts_with(of))) {
-            return None;
-        }
-        match error {
-            Some(text) if !text.is_empty() => {
-                let same = self.open_errors.entry(command::attempt_key(of)).or_default();
-                let same = same.entry(without_durations(&text).into_owned()).or_default();
-                if let Some(known) = same.first() {
-                    let error = &mut self.errors[*known];
-                    error.message = number;
-                    if let Detail::Error { resolved, similar, .. } = &mut error.detail {
-                        (*resolved, *similar) = (None, None);
-                    }
-                    Some(*known)
-                } else {
-                    same.push(self.errors.len());
-                    let detail =
-                        Detail::Error { of: Some(of.into()), resolved: None, similar: None, excused: None };
-                    self.push_error(Fact::from_tools(ToolTopic::Errors, number, text, detail));
-                    Some(self.errors.len() - 1)
-                }
-            }
-            Some(_) => None,
-            None => {
-                let here = command::directory(of);
-                let same = self.open_errors.get_mut(&command::attempt_key(of))?;
-                let file = of.rsplit(' ').next().map(paths::file_name).unwrap_or_default();
-                for (text, known) in same {
-                    // An edit that did not fit one file is not mended by an edit of another one.
-                    if resolution::is_misfit(text) && text.contains('/') && !text.contains(file) {
-                        continue;
-                    }
-                    let moves = resolution::may_be_elsewhere(text);
-                    known.retain(|it| {
-                        let Detail::Error { of, resolved, .. } = &mut self.errors[*it].detail else {
-                            return false;
-                        };
-                        let there = of.as_deref().and_then(command::directory);
-                        let elsewhere = !moves && is_elsewhere(here, there, self.base);
-                        *resolved = Some(number).filter(|_| !elsewhere);
-                        elsewhere
-                    });
-                }
-                None
-            }
-        }
     }
 
     fn record_replies(&mut self, number: usize, call: &Call, answered: &UserReply) {

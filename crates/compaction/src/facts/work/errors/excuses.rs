@@ -1,11 +1,11 @@
 //! Which failures a statement of the model excuses: pre-existing, unrelated, flaky, expected.
 
+use super::Errors;
 use super::resolution::{MISSING_FILE, WRONG_CALL};
 use crate::facts::Detail;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::{is_machine_output, sentences};
-use crate::facts::work::Work;
 use crate::facts::work::command::{self, ParsedCommand};
 
 /// Excuses for a failure that is not the work's fault, and the words with which a model gives them.
@@ -44,13 +44,13 @@ static WANTS_FAILURE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"|\b(?:verify|confirm|check|prove|ensure|see)(?: that)? (?:it|they|(?:the|new) \w+) fails?\b|\b(?:it|this|that|they) (?:should|must) fail\b",
 ));
 
-impl Work<'_> {
+impl Errors<'_> {
     /// Excuses the failure of a check that, as `said` (command or description) tells, was run to see it fail.
     pub(in crate::facts::work) fn note_wanted_failure(&mut self, number: usize, said: &str) {
         if !WANTS_FAILURE.is_match(said) {
             return;
         }
-        for error in self.recent_errors().filter(|it| it.message == number) {
+        for error in self.recent().filter(|it| it.message == number) {
             let other = MISSING_FILE.is_match(&error.text) || WRONG_CALL.is_match(&error.text);
             if let Detail::Error { of: Some(of), excused: excused @ None, .. } = &mut error.detail
                 && !other
@@ -65,7 +65,7 @@ impl Work<'_> {
     pub(in crate::facts::work) fn note_excuse(&mut self, number: usize, text: &str) {
         /// Number of messages after the failure within which a model says so.
         const SOON: usize = 8;
-        let Some(newest) = self.errors.iter().map(|it| it.message).max() else { return };
+        let Some(newest) = self.facts.iter().map(|it| it.message).max() else { return };
         if number.saturating_sub(newest) > SOON || excuse_in(text).is_none() || MENDS.is_match(text) {
             return;
         }
@@ -73,7 +73,7 @@ impl Work<'_> {
             CUES.failure.is_in(&Lowercased::of(it)) && !DOUBTED.is_match(it) && !is_machine_output(it)
         };
         let Some(word) = sentences(text).into_iter().filter(says).find_map(excuse_in) else { return };
-        for error in self.recent_errors().filter(|it| it.message == newest) {
+        for error in self.recent().filter(|it| it.message == newest) {
             if let Detail::Error { of: Some(of), excused, .. } = &mut error.detail
                 && (command::checks_or_delivers(of) || ParsedCommand::of(of).runs_package_script())
             {

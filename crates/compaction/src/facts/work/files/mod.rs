@@ -249,7 +249,7 @@ impl Work<'_> {
             self.record_change(number, &name, op, to.clone());
         }
         if matches!(op, FileOp::Created | FileOp::Written | FileOp::CreatedThenEdited) {
-            self.resolve_missing_file(number, &name);
+            self.errors.resolve_missing_file(number, &name);
         }
         let name = if op == FileOp::Deleted { name.trim_end_matches('/').to_owned() } else { name };
         if op == FileOp::Deleted {
@@ -386,7 +386,7 @@ impl Work<'_> {
         if op != FileOp::Deleted {
             self.uncommitted.edit(number, to.as_deref().unwrap_or(name));
         }
-        self.resolve_edits(number, name);
+        self.errors.resolve_edits(number, name);
     }
 
     /// Merges spellings of a file: a path relative to a directory in which commands ran, and a path of an

@@ -11,7 +11,7 @@ use crate::facts::work::errors::resolution;
 use crate::facts::work::files::regenerated::{after_delete, is_regenerated};
 use crate::facts::work::outcome::{self, Outcome, package_scripts, says_nothing, wrong_flag};
 use crate::facts::work::paths::{is_absolute, path};
-use crate::facts::work::{Work, command, failure_message, has_failed};
+use crate::facts::work::{Run, Work, command, failure_message, has_failed};
 use crate::facts::{Detail, Fact, input_of};
 use history::tools::{Action, Meaning};
 use history::{Call, Output};
@@ -28,14 +28,6 @@ static NOT_ENTERED: AsciiFirstRegex = AsciiFirstRegex::new(
 static NOT_PARSED: AsciiFirstRegex = AsciiFirstRegex::new(
     r"^(?:(?:\S*/)?(?:ba|da|k|z)?sh|\(eval\)): ?(?:-c: )?(?:eval: )?(?:line )?\d*:? ?(?:syntax error near unexpected token|parse error near|Syntax error: |unexpected EOF while looking for matching)",
 );
-
-#[derive(Clone, Copy)]
-struct Run<'a> {
-    number: usize,
-    command: &'a str,
-    parsed: &'a ParsedCommand,
-    output: &'a Output,
-}
 
 /// What the exit code alone tells, of an output that the agent has cleared.
 fn outcome_of_cleared(output: &Output, command: &ParsedCommand) -> Outcome {
@@ -95,8 +87,8 @@ impl Work<'_> {
             let told = told.map(|it| format!("# {}\n{command}", flat(clip(it, 160).0)));
             self.record_outcome(number, told.as_deref().unwrap_or(command), outcome.clone(), output);
             if outcome.ok == Some(false) {
-                self.note_wanted_failure(number, command);
-                purpose.into_iter().for_each(|it| self.note_wanted_failure(number, &it));
+                self.errors.note_wanted_failure(number, command);
+                purpose.into_iter().for_each(|it| self.errors.note_wanted_failure(number, &it));
             }
         }
     }
@@ -199,10 +191,10 @@ impl Work<'_> {
             outcome = self.record_read_only_run(&run, &outcome);
         } else {
             if outcome.ok == Some(false) {
-                self.abandoned_error = None;
+                self.errors.abandoned = None;
             }
             if ended {
-                self.resolve_absent(number, command, &parsed, printed(output));
+                self.errors.resolve_absent(&run, printed(output));
             }
             if outcome.ok == Some(false) {
                 self.record_failure(&run, &outcome);
@@ -243,14 +235,14 @@ impl Work<'_> {
         let Run { number, command, parsed, output } = *run;
         let died = parsed.ends_in_viewer() && outcome::starts_as_fatal(output.text.as_str());
         let found = outcome.exit.map_or(!output.failed && !died, |it| it == 0);
-        self.note_try(number, command, parsed, found);
+        self.errors.note_try(run, found);
         if found {
-            self.record_result(number, command, None);
-            self.resolve_wrong_calls(number, parsed);
+            self.errors.record(number, command, None);
+            self.errors.resolve_wrong_calls(run);
         } else if let Some(error) = fatal_line(output)
-            && let Some(error) = self.record_result(number, command, Some(error))
+            && let Some(error) = self.errors.record(number, command, Some(error))
         {
-            self.expect_retry(error, command, parsed);
+            self.errors.expect_retry(error, run);
         }
         let told =
             outcome.exit.is_some() || output.failed || died || self.unmarked_means_success != Some(false);
@@ -266,11 +258,11 @@ impl Work<'_> {
     fn record_failure(&mut self, run: &Run, outcome: &Outcome) {
         let Run { number, command, parsed, .. } = *run;
         let text = outcome.error.clone().or_else(|| outcome.result.clone());
-        self.note_try(number, command, parsed, false);
+        self.errors.note_try(run, false);
         // A failure that says nothing resolves none.
-        if let Some(error) = text.and_then(|it| self.record_result(number, command, Some(it))) {
-            self.track_operations(error, parsed);
-            self.expect_retry(error, command, parsed);
+        if let Some(error) = text.and_then(|it| self.errors.record(number, command, Some(it))) {
+            self.errors.track_operations(error, parsed);
+            self.errors.expect_retry(error, run);
         }
     }
 
@@ -283,34 +275,29 @@ impl Work<'_> {
         let unmasked =
             outcome.exit.is_none_or(|it| it == 0) && !parsed.masks_exit_code() && !parsed.hides_failure();
         if ok || !nothing && unmasked {
-            self.record_result(number, command, None);
+            self.errors.record(number, command, None);
         }
         let well = ok && (!parsed.hides_failure() || is_empty_output(output));
-        self.note_try(number, command, parsed, well);
+        self.errors.note_try(run, well);
         // The program accepted its arguments, whatever its result.
         if well || !is_empty_output(output) && !resolution::is_wrong_call(output) {
-            self.resolve_wrong_calls(number, parsed);
+            self.errors.resolve_wrong_calls(run);
         }
         if well {
-            self.record_success(number, command, parsed);
-            self.record_scripts(number, parsed, output);
-            self.resolve_by_success(number, command, parsed);
+            self.errors.record_success(run);
+            self.record_scripts(run);
+            self.errors.resolve_by_success(run);
             self.forget_reinstalled(parsed);
-            self.resolve_probe(number, command);
-            self.resolve_by_green_commit(number, command, parsed, committed);
+            self.errors.resolve_probe(run);
+            self.errors.resolve_by_green_commit(run, committed);
             let shown = outcome.result.as_deref().is_none_or(|it| it.starts_with("printed"));
             if shown && !parsed.is_setup() {
-                self.keep_printed_errors(number, printed(output));
+                self.errors.keep_printed(number, printed(output));
             }
         }
         let commits = |it: Vec<&str>| it.starts_with(&["git", "commit"]);
         if parsed.programs().any(commits) || command.contains("--continue") {
-            // The commit concludes a merge or rebase that stopped at conflicts.
-            for conflict in std::mem::take(&mut self.conflicts) {
-                if let Detail::Error { resolved: resolved @ None, .. } = &mut self.errors[conflict].detail {
-                    *resolved = Some(number);
-                }
-            }
+            self.errors.resolve_conflicts(number);
         }
         self.record_discarded_changes(number, command, parsed, output);
         if parsed.is_setup() {
@@ -319,10 +306,11 @@ impl Work<'_> {
     }
 
     /// Records that the scripts which `npm test` says it runs succeeded.
-    fn record_scripts(&mut self, number: usize, parsed: &ParsedCommand, output: &Output) {
-        for script in package_scripts(parsed, printed(output)) {
-            self.record_result(number, &script, None);
-            self.record_success(number, &script, &ParsedCommand::of(&script));
+    fn record_scripts(&mut self, run: &Run) {
+        for script in package_scripts(run.parsed, printed(run.output)) {
+            self.errors.record(run.number, &script, None);
+            let parsed = ParsedCommand::of(&script);
+            self.errors.record_success(&Run { command: &script, parsed: &parsed, ..*run });
         }
     }
 
