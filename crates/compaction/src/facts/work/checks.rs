@@ -155,7 +155,7 @@ fn squeezed(text: &str) -> String {
 
 impl Work<'_> {
     fn still_differs(&self, name: &str) -> bool {
-        self.files.get(name).is_some_and(|it| it.op.changes() && it.op != FileOp::Deleted)
+        self.files.by_path.get(name).is_some_and(|it| it.op.changes() && it.op != FileOp::Deleted)
     }
 
     /// Says which code was edited after the last check. The line belongs to the check: the edits may be in messages that
@@ -163,7 +163,7 @@ impl Work<'_> {
     pub(super) fn tell_unchecked(&self, facts: &mut Vec<Fact>) {
         let Some((last, command)) = &self.last_check else { return };
         let is_code = |it: &str| it.rsplit_once('.').is_some_and(|it| CODE.contains(&it.1));
-        let since = self.changes.iter().filter(|it| it.message > *last && is_code(&it.text));
+        let since = self.files.changes.iter().filter(|it| it.message > *last && is_code(&it.text));
         let mut names: Vec<&str> =
             since.map(|it| it.text.as_str()).filter(|it| self.still_differs(it)).collect();
         names.sort_unstable();
@@ -253,12 +253,12 @@ impl Work<'_> {
                 continue;
             }
             let changed = |it: &String| {
-                self.changes.iter().any(|change| change.message > message && *change.text == **it)
+                self.files.changes.iter().any(|change| change.message > message && *change.text == **it)
             };
             let files = files.into_iter().map(|(file, told)| (path(&file, dir.as_deref(), self.base), told));
             let mut files: Vec<(String, Vec<String>)> = files.filter(|it| !changed(&it.0)).collect();
             // What the session changed comes first.
-            let own = |it: &String| self.files.get(it).is_some_and(|it| it.op.changes());
+            let own = |it: &String| self.files.by_path.get(it).is_some_and(|it| it.op.changes());
             files.sort_by_key(|it| !own(&it.0));
             let mut tell = |text: String| {
                 let detail = Detail::Diagnostics { by: command.clone() };

@@ -22,7 +22,7 @@ use crate::facts::voice::{ToolTopic, UserReply};
 use crate::facts::{Detail, Fact, FileOp, Topic, input_of};
 use command::ParsedCommand;
 use errors::{Errors, equal};
-use files::mentions;
+use files::{Files, mentions};
 use paths::path;
 use runs::frame::unframed;
 use runs::has_moved;
@@ -59,20 +59,6 @@ const FAILURE_STARTS: [&str; 22] = [
 /// Prefixes of the output of a call that never ran because a parallel call failed (Claude Code 2.1).
 const NEVER_RAN: [&str; 2] = ["Sibling tool call errored", "Cancelled: parallel tool call"];
 
-/// The last operation on a file.
-struct FileState {
-    message: usize,
-    op: FileOp,
-    /// The new path, if it was renamed.
-    to: Option<String>,
-}
-
-impl FileState {
-    fn new(message: usize, op: FileOp) -> Self {
-        Self { message, op, to: None }
-    }
-}
-
 /// A command that ran, and the message with its output.
 #[derive(Clone, Copy)]
 struct Run<'a> {
@@ -87,32 +73,13 @@ struct Work<'a> {
     base: Option<&'a str>,
     /// Whether the agent's shell reports every failure; `None` where the agent is unknown.
     unmarked_means_success: Option<bool>,
-    /// By path.
-    files: HashMap<String, FileState>,
-    /// Files and directories that were moved: from, to.
-    moved: Vec<(String, String)>,
-    /// Deleted files that were there before the session.
-    deleted_originals: HashSet<String>,
-    /// Files that a call named by an absolute path.
-    absolute_paths: HashSet<String>,
-    /// Directories in which commands ran.
-    command_dirs: HashSet<String>,
-    /// Files that only a reply of the model names: they may not exist.
-    announced: HashSet<String>,
-    /// Those of `announced` named without backticks, link or line number: "env/.env" may be two names.
-    in_passing: HashSet<String>,
-    /// Files seen only in long listings.
-    listed: HashSet<String>,
-    /// Message numbers of earlier summaries.
-    summary_messages: HashSet<usize>,
-    /// The file that was read or created last, which SWE-agent's `edit` refers to.
-    open: Option<String>,
     /// Background commands, by session id.
     background: HashMap<String, String>,
     /// A command that the user ran in the client, until its output follows.
     user_command: Option<String>,
     /// Directories of the last commands; an empty string for the working directory and those below it.
     recent_dirs: Vec<String>,
+    files: Files<'a>,
     errors: Errors<'a>,
     /// By file.
     task_lists: BTreeMap<String, task_lists::TaskList>,
@@ -139,8 +106,6 @@ struct Work<'a> {
     prompts: Vec<String>,
     /// Their messages.
     turns: Vec<usize>,
-    /// Changes to files, in order.
-    changes: Vec<Fact>,
     /// By question that a tool asked the user: index in `facts` of the last answer.
     questions: HashMap<String, usize>,
     commands: Vec<Fact>,
@@ -155,8 +120,13 @@ pub(in crate::facts) fn read(
     facts: &mut Vec<Fact>,
 ) -> (Vec<Fact>, git::commits::Commits) {
     let reports = tools::reports_failures(history.meta.agent.as_deref());
-    let mut work =
-        Work { base, errors: Errors::new(base), unmarked_means_success: reports, ..Work::default() };
+    let mut work = Work {
+        base,
+        files: Files::new(base),
+        errors: Errors::new(base),
+        unmarked_means_success: reports,
+        ..Work::default()
+    };
     work.resume(facts);
     work.replay(history);
     work.drop_lost_commits();
@@ -167,17 +137,11 @@ pub(in crate::facts) fn read(
     equal::drop_settled_errors(&mut work.errors.facts, end);
     work.tell_task_lists(facts);
     work.drop_old_checks();
-    work.complete_summary_paths();
-    work.join_spellings();
+    work.files.complete_summary_paths();
+    work.files.join_spellings();
     work.tell_reports(facts);
     work.tell_unchecked(facts);
-    // Sorted below: a hash map has no stable order.
-    let mut files: Vec<_> = std::mem::take(&mut work.files).into_iter().collect();
-    files::drop_idle(&work, history, &mut files);
-    files.sort_by(|a, b| (a.1.message, &a.0).cmp(&(b.1.message, &b.0)));
-    facts.extend(files.into_iter().map(|(path, FileState { message, op, to })| {
-        Fact::from_tools(ToolTopic::Files, message, path, Detail::File { op, to })
-    }));
+    work.files.tell(history, facts);
     facts.append(&mut work.errors.facts);
     facts.append(&mut work.commands);
     facts.append(&mut work.facts);
@@ -187,18 +151,14 @@ pub(in crate::facts) fn read(
     let place = |text: String| Fact::from_tools(ToolTopic::Directory, first, text, Detail::None);
     facts.extend(base.map(|it| place(work.directory_line(it, history))));
     facts.extend(repository.into_iter().map(|it| place(format!("{REPOSITORY}{it}"))));
-    (work.changes, work.commits)
+    (work.files.changes, work.commits)
 }
 
 impl Work<'_> {
     /// Moves what an earlier summary says about files, open errors and the repository from `facts` to `self`.
     fn resume(&mut self, facts: &mut Vec<Fact>) {
         for fact in facts.iter() {
-            if let Detail::File { op, to } = &fact.detail {
-                self.summary_messages.insert(fact.message);
-                let state = FileState { message: fact.message, op: *op, to: to.clone() };
-                self.files.insert(fact.text.to_string(), state);
-            }
+            self.files.resume(fact);
             self.errors.resume(fact);
             self.resume_report(fact);
         }
@@ -231,7 +191,7 @@ impl Work<'_> {
                     let typed = user_text([&*prompt].into_iter()).concat();
                     named.retain(|it| it.starts_with(".specify/") || typed.contains(it));
                 }
-                self.note_named_files(number, named);
+                self.files.note_named(number, named);
                 self.prompts.push(prompt.to_string());
                 self.turns.push(number);
                 self.errors.retries.clear();
@@ -250,7 +210,7 @@ impl Work<'_> {
                     }
                     Part::Text(text) if message.role == Role::Assistant => {
                         self.log.read_reply(number, text.as_str());
-                        self.note_announced_files(number, text.as_str());
+                        self.files.note_announced(number, text.as_str());
                         self.errors.note_excuse(number, text.as_str());
                         self.errors.note_other_way(number, text.as_str());
                     }
@@ -346,7 +306,7 @@ impl Work<'_> {
                 if !failed {
                     actions.iter().for_each(|it| self.record_file_action(number, it, output));
                     match main {
-                        Meaning::Search | Meaning::List => self.note_found_files(number, actions, output),
+                        Meaning::Search | Meaning::List => self.files.note_found(number, actions, output),
                         Meaning::Delegate if !skills::is_loaded(output.text.as_str()) => {
                             self.read_report(number, call, output.text.as_str());
                         }
@@ -358,8 +318,8 @@ impl Work<'_> {
                 if let Some(asked) = asked.filter(|_| failed) {
                     let name = path(asked, None, self.base);
                     // A file that could not be read may not exist.
-                    if self.files.get(&name).is_some_and(|it| it.op == FileOp::Mentioned) {
-                        self.files.remove(&name);
+                    if self.files.last_op(&name) == Some(FileOp::Mentioned) {
+                        self.files.by_path.remove(&name);
                     }
                 }
                 let reports =
@@ -378,6 +338,22 @@ impl Work<'_> {
         }
     }
 
+    /// Records a successful action on a file, which may resolve errors about that file.
+    fn record_file_action(&mut self, number: usize, action: &Action, output: &Output) {
+        let Some(change) = self.files.record(number, action, output) else { return };
+        let (path, Detail::File { op, to }) = (&change.text, &change.detail) else { return };
+        if matches!(op, FileOp::Deleted | FileOp::Renamed) {
+            self.uncommitted.delete(path);
+        }
+        if *op != FileOp::Deleted {
+            self.uncommitted.edit(number, to.as_deref().unwrap_or(path));
+        }
+        self.errors.resolve_edits(number, path);
+        if matches!(op, FileOp::Created | FileOp::Written | FileOp::CreatedThenEdited) {
+            self.errors.resolve_missing_file(number, path);
+        }
+    }
+
     /// Reads the report of a subagent, whose own calls are not in this session.
     fn read_report(&mut self, number: usize, call: &Call, report: &str) {
         const CLEAN: [&str; 3] = ["working tree clean", "working tree is clean", "working tree: clean"];
@@ -387,7 +363,7 @@ impl Work<'_> {
         } else if !only_looks(call) {
             self.uncommitted.delegate(number);
         }
-        self.note_named_files(number, mentions::in_prose(report));
+        self.files.note_named(number, mentions::in_prose(report));
     }
 
     fn record_replies(&mut self, number: usize, call: &Call, answered: &UserReply) {

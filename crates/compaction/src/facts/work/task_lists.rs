@@ -142,7 +142,7 @@ impl Work<'_> {
     fn changed_file(&self, task: &Task, since: usize) -> Option<String> {
         let mut named = mentions::in_prose(&task.text).into_iter().map(|it| path(it, None, self.base));
         let changed =
-            |it: &String| self.files.get(it).is_some_and(|it| it.op.changes() && it.message > since);
+            |it: &String| self.files.by_path.get(it).is_some_and(|it| it.op.changes() && it.message > since);
         named.find(changed)
     }
 
@@ -150,12 +150,15 @@ impl Work<'_> {
     pub(super) fn tell_task_lists(&mut self, facts: &mut Vec<Fact>) {
         for (name, list) in std::mem::take(&mut self.task_lists) {
             for task in list.tasks.values().filter(|it| it.ticked).take(MAX_TASKS) {
-                self.note_listed_files(task.at, mentions::in_prose(&task.text));
+                self.files.note_listed(task.at, mentions::in_prose(&task.text));
             }
             let told = |it: &Fact| [NOT_TICKED, THEN, BEGUN].iter().any(|of| it.text.contains(of));
             facts.retain(|it| !(it.topic.is_open_step() && it.text.starts_with(&name) && told(it)));
-            let gone =
-                self.files.get(&name).is_some_and(|it| matches!(it.op, FileOp::Deleted | FileOp::Renamed));
+            let gone = self
+                .files
+                .by_path
+                .get(&name)
+                .is_some_and(|it| matches!(it.op, FileOp::Deleted | FileOp::Renamed));
             let mut tasks =
                 list.open().map(|(number, it)| format!("{number} {}", clip(&flat(&it.text), MAX_TASK).0));
             let Some(first) = tasks.next().filter(|_| !gone) else { continue };
@@ -186,7 +189,7 @@ impl Work<'_> {
                 ));
             }
             for (_, task) in list.open().take(MAX_TASKS) {
-                self.note_named_files(task.at, mentions::in_prose(&task.text));
+                self.files.note_named(task.at, mentions::in_prose(&task.text));
             }
         }
     }

@@ -1,131 +1,89 @@
 //! The files of the work, each under one path, and what was last done to it.
 
+mod idle;
 pub(super) mod mentions;
 pub(super) mod regenerated;
+mod spellings;
 
 use std::collections::{HashMap, HashSet};
 
 use super::command::output_directory;
 use super::paths::{MAX_PATH_BYTES, file_name, is_absolute, path, printed};
-use super::{FileState, RECENT_MESSAGES, Work};
 use crate::facts::text::clip;
 use crate::facts::voice::ToolTopic;
 use crate::facts::{Detail, Fact, FileOp};
 use history::tools::{Action, Meaning};
-use history::{History, Message, Output};
-
-/// Top-level directories of a file system: other absolute paths may be routes or imports.
-const SYSTEM_ROOTS: [&str; 24] = [
-    "Applications",
-    "Library",
-    "System",
-    "Users",
-    "Volumes",
-    "bin",
-    "data",
-    "dev",
-    "etc",
-    "home",
-    "lib",
-    "media",
-    "mnt",
-    "opt",
-    "private",
-    "proc",
-    "root",
-    "run",
-    "srv",
-    "sys",
-    "tmp",
-    "usr",
-    "var",
-    "workspace",
-];
-
-/// Drops files that were only mentioned if another path contains theirs, as its end or as a directory of it,
-/// or if they are no part of the work. Old ones from long listings become [`FileOp::Listed`].
-pub(super) fn drop_idle(work: &Work, history: &History, files: &mut Vec<(String, FileState)>) {
-    let (base, end) = (work.base, history.messages().len());
-    let mut told: HashSet<String> = HashSet::new();
-    for (path, FileState { op, .. }) in files.iter() {
-        for (at, _) in path.match_indices('/').take(MAX_DEPTH) {
-            told.extend((*op != FileOp::Mentioned).then(|| path[..at].to_owned()));
-            // The end of an absolute path may also be another file in the working directory.
-            told.extend((!path.starts_with('/')).then(|| path[at + 1..].to_owned()));
-        }
-        // A path with a space may also be found as only the part after the space.
-        told.extend(path.match_indices(' ').take(MAX_DEPTH).map(|(at, _)| path[at + 1..].to_owned()));
-    }
-    let roots: HashSet<String> = files
-        .iter()
-        .filter(|it| it.1.op != FileOp::Mentioned)
-        .map(|it| it.0.as_str())
-        .chain(base)
-        .filter_map(root)
-        .map(str::to_owned)
-        .collect();
-    let names: HashSet<String> = files.iter().map(|it| it.0.clone()).collect();
-    let in_passing = |path: &str, op: FileOp| op == FileOp::Mentioned && work.in_passing.contains(path);
-    let seen = files.iter().filter(|(path, state)| !in_passing(path, state.op));
-    let seen: HashSet<String> = seen.flat_map(|it| directories(&it.0)).map(str::to_owned).collect();
-    let is_printed = |path: &str| {
-        let mut outputs = history.messages().iter().flat_map(Message::outputs);
-        outputs.any(|it| it.text.as_str().contains(path))
-    };
-    let strange = |path: &str| {
-        !path.starts_with(['/', '~']) && directories(path).next().is_some_and(|it| !seen.contains(it))
-    };
-    let foreign = |path: &str| {
-        // Two names (`env/.env`), or a file of another project.
-        work.in_passing.contains(path) && strange(path) && !is_printed(path)
-            // An example: `turn-N.md`.
-            || work.announced.contains(path) && mentions::has_variable(path)
-            // A route of an application, or a module that is imported.
-            || root(path).is_some_and(|it| !SYSTEM_ROOTS.contains(&it) && !roots.contains(it))
-            // The way that a diff names it: `a/src/x.rs`.
-            || ["a/", "b/"].iter().any(|it| path.strip_prefix(it).is_some_and(|it| names.contains(it)))
-            || mentions::is_of_other_tree(path, base)
-            || mentions::is_placeholder(path)
-    };
-    files.retain(|(path, state)| {
-        state.op != FileOp::Mentioned
-            || !foreign(path) && !told.contains(path) && !mentions::is_kept_by_tools(path)
-    });
-    // In a listing, a package's empty `__init__.py` says no more than the others in it.
-    files.retain(|it| {
-        it.1.op != FileOp::Mentioned || !(work.listed.contains(&it.0) && it.0.ends_with("/__init__.py"))
-    });
-    for (path, state) in files {
-        let old = state.message + RECENT_MESSAGES < end;
-        if state.op == FileOp::Mentioned && old && work.listed.contains(path) {
-            state.op = FileOp::Listed;
-        }
-    }
-}
+use history::{History, Output};
 
 /// Maximum number of directories of a path that are looked at.
 const MAX_DEPTH: usize = 24;
-
-/// The first directory of an absolute path.
-fn root(path: &str) -> Option<&str> {
-    path.strip_prefix('/').and_then(|it| it.split('/').next())
-}
-
-/// The names of the directories in a path.
-fn directories(path: &str) -> impl Iterator<Item = &str> {
-    let (dirs, _) = path.rsplit_once('/').unwrap_or_default();
-    dirs.split('/').filter(|it| !it.is_empty() && *it != "~").take(MAX_DEPTH)
-}
 
 /// Whether a directory is named by a shell variable, whose value is unknown.
 pub(super) fn is_unexpanded(dir: &str) -> bool {
     dir.contains('$')
 }
 
-impl Work<'_> {
+/// The last operation on a file.
+pub(super) struct FileState {
+    pub(super) message: usize,
+    pub(super) op: FileOp,
+    /// The new path, if it was renamed.
+    pub(super) to: Option<String>,
+}
+
+impl FileState {
+    pub(super) fn new(message: usize, op: FileOp) -> Self {
+        Self { message, op, to: None }
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Files<'a> {
+    pub(super) base: Option<&'a str>,
+    /// By path.
+    pub(super) by_path: HashMap<String, FileState>,
+    /// Files and directories that were moved: from, to.
+    pub(super) moved: Vec<(String, String)>,
+    /// Deleted files that were there before the session.
+    deleted_originals: HashSet<String>,
+    /// Files that a call named by an absolute path.
+    absolute_paths: HashSet<String>,
+    /// Directories in which commands ran.
+    pub(super) command_dirs: HashSet<String>,
+    /// Files that only a reply of the model names: they may not exist.
+    announced: HashSet<String>,
+    /// Those of `announced` named without backticks, link or line number: "env/.env" may be two names.
+    in_passing: HashSet<String>,
+    /// Files seen only in long listings.
+    listed: HashSet<String>,
+    /// Message numbers of earlier summaries.
+    summary_messages: HashSet<usize>,
+    /// The file that was read or created last, which SWE-agent's `edit` refers to.
+    open: Option<String>,
+    /// Changes to files, in order.
+    pub(super) changes: Vec<Fact>,
+}
+
+impl<'a> Files<'a> {
+    pub(super) fn new(base: Option<&'a str>) -> Self {
+        Self { base, ..Self::default() }
+    }
+
+    /// Continues what an earlier summary says of a file.
+    pub(super) fn resume(&mut self, fact: &Fact) {
+        let Detail::File { op, to } = &fact.detail else { return };
+        self.summary_messages.insert(fact.message);
+        let state = FileState { message: fact.message, op: *op, to: to.clone() };
+        self.by_path.insert(fact.text.to_string(), state);
+    }
+
+    pub(super) fn last_op(&self, path: &str) -> Option<FileOp> {
+        self.by_path.get(path).map(|it| it.op)
+    }
+
     /// Records the files in the output of a search or listing, unless an operation on them is known. If the
     /// directory that they are relative to is uncertain, unknown files are recorded as printed.
-    pub(super) fn note_found_files(&mut self, number: usize, actions: &[Action], output: &Output) {
+    pub(super) fn note_found(&mut self, number: usize, actions: &[Action], output: &Output) {
         /// Maximum number of files in an answer; more are a listing.
         const ANSWER: usize = 5;
         let at = output_directory(actions, self.base);
@@ -138,48 +96,48 @@ impl Work<'_> {
         let long = found.len() > ANSWER;
         for found in found {
             let below = printed(found, dir.as_deref(), self.base);
-            let below = below.filter(|it| certain || self.files.contains_key(it));
+            let below = below.filter(|it| certain || self.by_path.contains_key(it));
             let name = below.or_else(|| printed(found, None, self.base).filter(|_| !certain));
             let Some(name) = name else { continue };
-            if long && !self.files.contains_key(&name) {
+            if long && !self.by_path.contains_key(&name) {
                 self.listed.insert(name.clone());
             } else if !long {
                 self.listed.remove(&name);
             }
             self.announced.remove(&name);
             self.in_passing.remove(&name);
-            self.note_file(number, name);
+            self.note(number, name);
         }
     }
 
     /// Records the files that a prompt or a subagent's report names.
-    pub(super) fn note_named_files(&mut self, number: usize, named: Vec<&str>) {
+    pub(super) fn note_named(&mut self, number: usize, named: Vec<&str>) {
         for found in named {
             let name = path(found, None, self.base);
             self.listed.remove(&name);
             self.announced.remove(&name);
             self.in_passing.remove(&name);
-            self.note_file(number, name);
+            self.note(number, name);
         }
     }
 
     /// Records the files that a list of finished work names, unless more is known of them.
-    pub(super) fn note_listed_files(&mut self, number: usize, named: Vec<&str>) {
+    pub(super) fn note_listed(&mut self, number: usize, named: Vec<&str>) {
         for found in named {
             let name = path(found, None, self.base);
-            if !self.files.contains_key(&name) {
+            if !self.by_path.contains_key(&name) {
                 self.listed.insert(name.clone());
-                self.note_file(number, name);
+                self.note(number, name);
             }
         }
     }
 
     /// Records the files that a reply names: the model may be about to create them.
-    pub(super) fn note_announced_files(&mut self, number: usize, reply: &str) {
+    pub(super) fn note_announced(&mut self, number: usize, reply: &str) {
         for found in mentions::in_reply(reply) {
             let name = path(found, None, self.base);
             self.listed.remove(&name);
-            let new = !self.files.contains_key(&name);
+            let new = !self.by_path.contains_key(&name);
             if mentions::is_marked(reply, found) {
                 self.in_passing.remove(&name);
             } else if new {
@@ -188,12 +146,12 @@ impl Work<'_> {
             if new {
                 self.announced.insert(name.clone());
             }
-            self.note_file(number, name);
+            self.note(number, name);
         }
     }
 
-    pub(super) fn note_file(&mut self, number: usize, name: String) {
-        let known = self.files.entry(name).or_insert(FileState::new(number, FileOp::Mentioned));
+    pub(super) fn note(&mut self, number: usize, name: String) {
+        let known = self.by_path.entry(name).or_insert(FileState::new(number, FileOp::Mentioned));
         if known.op == FileOp::Mentioned {
             known.message = number;
         }
@@ -202,19 +160,20 @@ impl Work<'_> {
     /// What an action deletes was made again: an earlier deletion of it no longer holds.
     pub(super) fn forget_deletion(&mut self, action: &Action) {
         if let Some(name) = self.named_by(action)
-            && self.files.get(&name).is_some_and(|it| it.op == FileOp::Deleted)
+            && self.last_op(&name) == Some(FileOp::Deleted)
         {
-            self.files.remove(&name);
+            self.by_path.remove(&name);
         }
     }
 
-    pub(super) fn record_file_action(&mut self, number: usize, action: &Action, output: &Output) {
+    /// Records a successful action. Returns the change, if it is one.
+    pub(super) fn record(&mut self, number: usize, action: &Action, output: &Output) -> Option<&Fact> {
         // What git keeps is no file of the work: `rm -rf .git && git init`.
         let of_git = |it: &String| it == ".git" || it.ends_with("/.git");
-        let Some(name) = self.named_by(action).filter(|it| !of_git(it)) else { return };
+        let name = self.named_by(action).filter(|it| !of_git(it))?;
         let Some(op) = self.operation(&name, action.meaning, output) else {
             self.open = Some(name);
-            return;
+            return None;
         };
         let to = action.to.as_deref().map(|it| path(it, action.dir.as_deref(), self.base));
         // `mv a/* b`
@@ -223,21 +182,21 @@ impl Work<'_> {
             && op == FileOp::Renamed
         {
             self.move_files(from, to, true);
-            return;
+            return None;
         }
         let to = to.map(|it| self.moved_to(&name, it));
         if to.as_ref() == Some(&name) {
-            return;
+            return None;
         }
         if let Some(to) = to.clone()
-            && let Some(before) = self.files.get(&name).map(|it| it.op)
+            && let Some(before) = self.last_op(&name)
             && !matches!(
                 before,
                 FileOp::Read | FileOp::Mentioned | FileOp::Restored | FileOp::Deleted | FileOp::Renamed
             )
         {
             // Earlier changes still apply to the file under its new name.
-            self.files.insert(to, FileState::new(number, before));
+            self.by_path.insert(to, FileState::new(number, before));
         }
         if let Some(to) = to.as_deref().filter(|_| op == FileOp::Renamed) {
             self.move_files(&format!("{name}/"), &format!("{to}/"), false);
@@ -245,29 +204,27 @@ impl Work<'_> {
         if !matches!(op, FileOp::Deleted | FileOp::Renamed) {
             self.open = Some(name.clone());
         }
-        if op.changes() {
-            self.record_change(number, &name, op, to.clone());
-        }
-        if matches!(op, FileOp::Created | FileOp::Written | FileOp::CreatedThenEdited) {
-            self.errors.resolve_missing_file(number, &name);
-        }
-        let name = if op == FileOp::Deleted { name.trim_end_matches('/').to_owned() } else { name };
+        let path = if op == FileOp::Deleted { name.trim_end_matches('/') } else { &name };
         if op == FileOp::Deleted {
             // Deleting a directory deletes what is in it.
-            let below = |path: &str| path.strip_prefix(&name).is_some_and(|it| it.starts_with('/'));
-            self.files.retain(|path, _| !below(path));
-            let before = self.files.get(&name).map(|it| it.op);
-            if before.is_some_and(was_there_before) {
-                self.deleted_originals.insert(name.clone());
+            let below = |it: &str| it.strip_prefix(path).is_some_and(|it| it.starts_with('/'));
+            self.by_path.retain(|it, _| !below(it));
+            if self.last_op(path).is_some_and(was_there_before) {
+                self.deleted_originals.insert(path.to_owned());
             }
         }
-        self.files.insert(name, FileState { message: number, op, to });
+        self.by_path.insert(path.to_owned(), FileState { message: number, op, to: to.clone() });
+        if !op.changes() {
+            return None;
+        }
+        self.changes.push(Fact::from_tools(ToolTopic::Files, number, name, Detail::File { op, to }));
+        self.changes.last()
     }
 
     /// The path to which `from` is moved: in `to`, if that is a known directory.
     fn moved_to(&self, from: &str, to: String) -> String {
         let below = |it: &String| it.strip_prefix(&to).is_some_and(|it| it.starts_with('/'));
-        if to != from && self.files.keys().any(below) { format!("{to}/{}", file_name(from)) } else { to }
+        if to != from && self.by_path.keys().any(below) { format!("{to}/{}", file_name(from)) } else { to }
     }
 
     /// What is in a directory was moved: what is known of its files is known under the new path. `from` and
@@ -279,16 +236,16 @@ impl Work<'_> {
             let there = to.starts_with(from) && it.0.starts_with(to);
             !apart && !there && !matches!(it.1.op, FileOp::Deleted | FileOp::Renamed)
         };
-        let within: Vec<String> = self.files.iter().filter(moves).map(|it| it.0.clone()).collect();
+        let within: Vec<String> = self.by_path.iter().filter(moves).map(|it| it.0.clone()).collect();
         for name in within {
-            let Some(state) = self.files.remove(&name) else { continue };
+            let Some(state) = self.by_path.remove(&name) else { continue };
             let moved = format!("{to}{}", &name[from.len()..]);
             for named in [&mut self.listed, &mut self.announced, &mut self.in_passing] {
                 if named.remove(&name) {
                     named.insert(moved.clone());
                 }
             }
-            self.files.insert(moved, state);
+            self.by_path.insert(moved, state);
         }
         let (from, to) = (from.trim_end_matches('/'), to.trim_end_matches('/'));
         self.moved.retain(|(gone, _)| gone != to);
@@ -312,7 +269,7 @@ impl Work<'_> {
 
     /// The file's last operation after a successful action; `None` if that stays as it was.
     fn operation(&self, name: &str, meaning: Meaning, output: &Output) -> Option<FileOp> {
-        let known = self.files.get(name);
+        let known = self.by_path.get(name);
         let before = known.map(|it| it.op);
         let made = matches!(before, Some(FileOp::Created | FileOp::CreatedThenEdited));
         match meaning {
@@ -377,107 +334,15 @@ impl Work<'_> {
         }
     }
 
-    fn record_change(&mut self, number: usize, name: &str, op: FileOp, to: Option<String>) {
-        let detail = Detail::File { op, to: to.clone() };
-        self.changes.push(Fact::from_tools(ToolTopic::Files, number, name.to_owned(), detail));
-        if matches!(op, FileOp::Deleted | FileOp::Renamed) {
-            self.uncommitted.delete(name);
-        }
-        if op != FileOp::Deleted {
-            self.uncommitted.edit(number, to.as_deref().unwrap_or(name));
-        }
-        self.errors.resolve_edits(number, name);
-    }
-
-    /// Merges spellings of a file: a path relative to a directory in which commands ran, and a path of an
-    /// earlier summary that is the end of exactly one other path, become that other path.
-    pub(super) fn join_spellings(&mut self) {
-        let whole: Vec<String> = self.files.keys().filter(|it| it.contains('/')).cloned().collect();
-        let mut ends: HashMap<&str, Vec<&String>> = HashMap::new();
-        for path in &whole {
-            for (at, _) in path.match_indices('/').take(MAX_DEPTH) {
-                ends.entry(&path[at + 1..]).or_default().push(path);
-            }
-        }
-        let mut joined: Vec<(String, String)> = Vec::new();
-        for (path, FileState { message, op, to: moved_to }) in &self.files {
-            let longer = ends.get(path.as_str()).filter(|it| !it.is_empty());
-            let Some(longer) =
-                longer.filter(|_| *op != FileOp::Mentioned && !self.absolute_paths.contains(path))
-            else {
-                continue;
-            };
-            let below = |it: &&&String| {
-                let dir = it.strip_suffix(path.as_str()).unwrap_or_default().trim_end_matches('/');
-                self.command_dirs.contains(dir)
-            };
-            let mut there = longer.iter().filter(below);
-            let to = match (there.next(), there.next(), &longer[..]) {
-                (Some(one), None, _) => Some(one),
-                (None, _, [one]) if self.summary_messages.contains(message) && path.contains('/') => {
-                    Some(one)
-                }
-                _ => None,
-            };
-            // A file moved from the session's directory to where a command ran has two names.
-            let to = to.filter(|it| moved_to.as_ref() != Some(**it));
-            joined.extend(to.map(|it| (path.clone(), (*it).clone())));
-        }
-        for (path, to) in joined {
-            let Some(state) = self.files.remove(&path) else { continue };
-            let Some(known) = self.files.get_mut(&to) else { continue };
-            let changes = state.op.changes();
-            let stays = !matches!(state.op, FileOp::Deleted | FileOp::Renamed);
-            if !stays && state.message < known.message {
-                continue;
-            }
-            let of_summary = self.summary_messages.contains(&state.message);
-            if changes && stays && known.op == FileOp::Read && of_summary {
-                known.op = FileOp::ReadAfterEdit;
-            } else if changes && (!known.op.changes() || state.message > known.message) {
-                *known = state;
-            } else if !known.op.changes() {
-                known.message = known.message.max(state.message);
-            }
-        }
-    }
-
-    /// Completes paths of an earlier summary that are relative to a subdirectory: if other paths of the
-    /// summary in the same folder are known there, and the working directory has no such folder.
-    pub(super) fn complete_summary_paths(&mut self) {
-        /// Minimum number of paths that prove the directory.
-        const ENOUGH: usize = 2;
-        let relative = self.files.iter().filter(|it| it.0.contains('/') && !is_absolute(it.0));
-        let (told, known): (Vec<_>, Vec<_>) =
-            relative.partition(|it| self.summary_messages.contains(&it.1.message));
-        let mut ends: HashMap<&str, Vec<&str>> = HashMap::new();
-        for (path, _) in &known {
-            for (at, _) in path.match_indices('/').take(MAX_DEPTH) {
-                ends.entry(&path[at + 1..]).or_default().push(&path[..at]);
-            }
-        }
-        let placed = told.iter().filter_map(|it| match ends.get(it.0.as_str()).map(Vec::as_slice) {
-            Some([dir]) => Some((it.0.as_str(), *dir)),
-            Some(_) | None => None,
-        });
-        let placed: Vec<(&str, &str)> = placed.collect();
-        let Some(&(_, dir)) = placed.first() else { return };
-        if placed.len() < ENOUGH || placed.iter().any(|it| it.1 != dir) {
-            return;
-        }
-        let first = |it: &str| it.split('/').next().unwrap_or_default().to_owned();
-        let here: HashSet<String> = known.iter().map(|it| first(it.0)).collect();
-        let moves = |it: &&str| {
-            !ends.contains_key(*it)
-                && !here.contains(&first(it))
-                && placed.iter().any(|(other, _)| first(it) == first(other))
-        };
-        let moved = told.iter().map(|it| it.0.as_str()).filter(moves);
-        let moved: Vec<(String, String)> = moved.map(|it| (it.to_owned(), format!("{dir}/{it}"))).collect();
-        for (path, to) in moved {
-            let Some(file) = self.files.remove(&path) else { continue };
-            self.files.entry(to).or_insert(file);
-        }
+    /// Tells the last operation on each file that is part of the work.
+    pub(super) fn tell(&mut self, history: &History, facts: &mut Vec<Fact>) {
+        self.drop_idle(history);
+        // A hash map has no stable order.
+        let mut files: Vec<_> = std::mem::take(&mut self.by_path).into_iter().collect();
+        files.sort_by(|a, b| (a.1.message, &a.0).cmp(&(b.1.message, &b.0)));
+        facts.extend(files.into_iter().map(|(path, FileState { message, op, to })| {
+            Fact::from_tools(ToolTopic::Files, message, path, Detail::File { op, to })
+        }));
     }
 }
 

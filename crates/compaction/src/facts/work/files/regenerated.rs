@@ -1,16 +1,16 @@
 //! Deleted files and directories that builds and installations regenerate.
 
+use super::Files;
 use crate::facts::FileOp;
-use crate::facts::work::Work;
 use crate::facts::work::command::{ParsedCommand, program_is_read_only};
 use crate::facts::work::paths::file_name;
 
-impl Work<'_> {
+impl Files<'_> {
     /// Forgets the deletion of files that an installation regenerated.
     pub(in crate::facts::work) fn forget_reinstalled(&mut self, command: &ParsedCommand) {
         let programs: Vec<Vec<&str>> = command.programs().collect();
         if programs.iter().flatten().any(|it| ["add", "ci", "i", "install", "sync"].contains(it)) {
-            self.files.retain(|path, state| {
+            self.by_path.retain(|path, state| {
                 let name = file_name(path);
                 let installed = name == "node_modules" || LOCKS.iter().any(|it| it.0 == name);
                 !(state.op == FileOp::Deleted && installed && is_regenerated(path, &programs))

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use super::COMMITTED;
 use super::listing::{Change, Listed, Listing, may_be_same_file, of_commit, renamed};
 use crate::facts::FileOp;
+use crate::facts::work::Work;
 use crate::facts::work::command::ParsedCommand;
-use crate::facts::work::files::{is_unexpanded, mentions};
+use crate::facts::work::files::{FileState, is_unexpanded, mentions};
 use crate::facts::work::paths::{file_name, is_absolute, path, printed};
-use crate::facts::work::{FileState, Work};
 
 /// Who changed a file in this session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl Work<'_> {
         // If git ran in a subdirectory, an unknown path may be relative to it or to the root.
         let at_root = dir.is_none_or(is_absolute);
         self.untracked.extend(parsed.untracked_files().map(|it| path(it, dir, self.base)));
-        let (files, base) = (&self.files, self.base);
+        let (files, base) = (&self.files.by_path, self.base);
         let resolve = |it: &Listed| known_path(files, it, if it.from_root { tree } else { dir }, base);
         let committed = self.uncommitted.run(number, parsed, output, resolve);
         let listings: Vec<Listing> =
@@ -93,7 +93,7 @@ impl Work<'_> {
         }
         // Until it was staged, git listed the old path as deleted.
         for (from, to) in renames {
-            if let Some(file) = self.files.get_mut(&from).filter(|it| it.op == FileOp::Deleted) {
+            if let Some(file) = self.files.by_path.get_mut(&from).filter(|it| it.op == FileOp::Deleted) {
                 *file = FileState { message: number, op: FileOp::Renamed, to: Some(to) };
             }
         }
@@ -110,7 +110,7 @@ impl Work<'_> {
     fn was_changed_in_removed_worktree(&self, name: &str) -> bool {
         let is = |path: &str| path.strip_suffix(name).is_some_and(|it| it.ends_with('/'));
         self.changed_in_removed_worktrees.iter().any(|it| is(it))
-            || self.files.iter().any(|(path, state)| {
+            || self.files.by_path.iter().any(|(path, state)| {
                 state.op.changes() && is(path) && mentions::is_of_other_tree(path, self.base)
             })
     }
@@ -121,9 +121,10 @@ impl Work<'_> {
         for tree in parsed.removed_trees() {
             let tree = path(tree, dir.as_deref(), self.base) + "/";
             self.uncommitted.delete(tree.trim_end_matches('/'));
-            let gone: Vec<String> = self.files.keys().filter(|it| it.starts_with(&tree)).cloned().collect();
+            let gone: Vec<String> =
+                self.files.by_path.keys().filter(|it| it.starts_with(&tree)).cloned().collect();
             for name in gone {
-                let changed = self.files.remove(&name).is_some_and(|it| it.op.changes());
+                let changed = self.files.by_path.remove(&name).is_some_and(|it| it.op.changes());
                 self.changed_in_removed_worktrees.extend(changed.then_some(name));
             }
         }
@@ -133,9 +134,9 @@ impl Work<'_> {
     /// `new`: the first complete list of uncommitted files lacks it.
     fn note_change(&mut self, number: usize, name: String, change: Change, by: Option<ChangedBy>, new: bool) {
         // The move tells it: until both paths are staged, git lists one as deleted and the other as new.
-        let gone = self.moved.iter().any(|(from, _)| is_at_or_below(&name, from));
+        let gone = self.files.moved.iter().any(|(from, _)| is_at_or_below(&name, from));
         // Whether it was itself moved here, rather than a directory above it.
-        let come = self.moved.iter().find(|it| is_at_or_below(&name, &it.1)).map(|it| it.1 == name);
+        let come = self.files.moved.iter().find(|it| is_at_or_below(&name, &it.1)).map(|it| it.1 == name);
         let change = match (change, come) {
             (Change::Deleted, _) if gone => return,
             (Change::Added | Change::Untracked, Some(true)) => return,
@@ -143,7 +144,7 @@ impl Work<'_> {
             (Change::Added | Change::Untracked, Some(false)) => Change::Modified,
             (other, _) => other,
         };
-        let (read_at, known) = self.files.get(&name).map(|it| (it.message, it.op)).unzip();
+        let (read_at, known) = self.files.by_path.get(&name).map(|it| (it.message, it.op)).unzip();
         let op = match (known, change) {
             (Some(FileOp::Deleted | FileOp::Renamed), _) => return,
             (Some(_), Change::Deleted) => FileOp::Deleted,
@@ -165,7 +166,7 @@ impl Work<'_> {
         };
         // The message of the read stays: a kept tail that holds only the commit does not show the read.
         let number = read_at.filter(|_| stays(op) && known != Some(FileOp::Mentioned)).unwrap_or(number);
-        self.files.insert(name, FileState::new(number, op));
+        self.files.by_path.insert(name, FileState::new(number, op));
     }
 }
 

@@ -2,10 +2,11 @@
 
 use crate::facts::text::{clip, flat};
 use crate::facts::voice::ToolTopic;
+use crate::facts::work::Work;
 use crate::facts::work::command::ParsedCommand;
+use crate::facts::work::files::FileState;
 use crate::facts::work::git::commits::branches;
 use crate::facts::work::paths::path;
-use crate::facts::work::{FileState, Work};
 use crate::facts::{Detail, Fact, FileOp};
 use history::Output;
 
@@ -20,7 +21,7 @@ impl Work<'_> {
     ) {
         // If a test runs too, the change is taken back only to see the test fail without it.
         let name = |it: &String| path(it, parsed.git_directory().as_deref(), self.base);
-        let changed = |it: &String| self.files.get(&name(it)).is_some_and(|it| it.op.changes());
+        let changed = |it: &String| self.files.by_path.get(&name(it)).is_some_and(|it| it.op.changes());
         let edited = parsed.restored_files().iter().any(changed);
         let discards = self.resets_changes(number, parsed) || parsed.discards_changes(edited);
         if discards && !parsed.runs_tests() {
@@ -36,7 +37,7 @@ impl Work<'_> {
             // `git checkout docs` may switch to a branch.
             let directory = command.contains("git restore") || command.contains(" -- ");
             let below = |it: &str| directory && it.strip_prefix(&name).is_some_and(|it| it.starts_with('/'));
-            for (path, file) in &mut self.files {
+            for (path, file) in &mut self.files.by_path {
                 // Of a directory, git restores what it tracks.
                 let edited = matches!(file.op, FileOp::Edited | FileOp::Written);
                 if *path == name || below(path) && edited && self.uncommitted.is_changed(path) {
@@ -50,6 +51,7 @@ impl Work<'_> {
             let below =
                 |it: &str| it.strip_prefix(&name).is_some_and(|it| it.is_empty() || it.starts_with('/'));
             self.files
+                .by_path
                 .iter_mut()
                 .filter(|it| below(it.0))
                 .for_each(|it| *it.1 = FileState::new(number, FileOp::Deleted));

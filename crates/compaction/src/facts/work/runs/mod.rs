@@ -129,7 +129,7 @@ impl Work<'_> {
             .iter()
             .filter(|it| it.meaning != Meaning::Run && !is_absent(it) && !remade(it))
             .for_each(|it| self.record_file_action(number, it, output));
-        actions.iter().filter(|it| remade(it)).for_each(|it| self.forget_deletion(it));
+        actions.iter().filter(|it| remade(it)).for_each(|it| self.files.forget_deletion(it));
         let dir = actions.first().and_then(|it| it.dir.as_deref());
         // In `ls ~/go 2>/dev/null` the path may be a guess, and a missing one shows no error.
         let places = parsed.iter().filter(|it| it.is_read_only()).flat_map(|it| it.searched_paths());
@@ -138,10 +138,10 @@ impl Work<'_> {
         let silenced = |it: &Action| it.command.as_ref().is_some_and(|it| it.contains("2>/dev/null"));
         let hidden = actions.iter().any(silenced) && (places.len() > 1 || text.trim().is_empty());
         for place in places.into_iter().filter(|it| !hidden || text.contains(it.as_str())) {
-            self.note_file(number, path(&place, dir, self.base));
+            self.files.note(number, path(&place, dir, self.base));
         }
         if parsed.iter().any(ParsedCommand::is_read_only) {
-            self.note_found_files(number, actions, output);
+            self.files.note_found(number, actions, output);
         }
     }
 
@@ -151,7 +151,7 @@ impl Work<'_> {
             (None, Some(from)) => path(from, None, self.base),
             (None, None) => String::new(),
         };
-        self.command_dirs.extend((!dir.is_empty()).then(|| dir.clone()));
+        self.files.command_dirs.extend((!dir.is_empty()).then(|| dir.clone()));
         let other = is_absolute(&dir) && self.base.is_none_or(|it| dir != path(it, None, self.base));
         if self.recent_dirs.len() == RECENT_COMMANDS {
             self.recent_dirs.remove(0);
@@ -287,7 +287,7 @@ impl Work<'_> {
             self.errors.record_success(run);
             self.record_scripts(run);
             self.errors.resolve_by_success(run);
-            self.forget_reinstalled(parsed);
+            self.files.forget_reinstalled(parsed);
             self.errors.resolve_probe(run);
             self.errors.resolve_by_green_commit(run, committed);
             let shown = outcome.result.as_deref().is_none_or(|it| it.starts_with("printed"));
