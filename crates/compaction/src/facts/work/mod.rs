@@ -11,7 +11,7 @@ pub(in crate::facts) mod paths;
 mod runs;
 mod task_lists;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use crate::facts::plan::{Answer, user_replies};
 use crate::facts::skills;
@@ -23,6 +23,8 @@ use crate::facts::{Detail, Fact, FileOp, Topic, input_of};
 use command::ParsedCommand;
 use errors::{Errors, equal};
 use files::{Files, mentions};
+use git::Repository;
+use git::commits::Commits;
 use paths::path;
 use runs::frame::unframed;
 use runs::has_moved;
@@ -81,27 +83,13 @@ struct Work<'a> {
     recent_dirs: Vec<String>,
     files: Files<'a>,
     errors: Errors<'a>,
+    repository: Repository,
     /// By file.
     task_lists: BTreeMap<String, task_lists::TaskList>,
     /// What checks reported last.
     reports: Vec<checks::CheckReport>,
     /// The last check that ended, and its message.
     last_check: Option<(usize, String)>,
-    uncommitted: git::uncommitted::Uncommitted,
-    commits: git::commits::Commits,
-    log: git::log::Log,
-    /// Files that git listed as changed before any delegation, or in its first list.
-    changed_before: HashSet<String>,
-    /// Files changed in worktrees that were removed since.
-    changed_in_removed_worktrees: Vec<String>,
-    /// Files taken out of git by `git rm --cached`: listed as deleted, but still on disk.
-    untracked: HashSet<String>,
-    /// The worktrees whose changed files git listed; `None` is the session's own.
-    listed_in: HashSet<Option<String>>,
-    /// The first complete list of uncommitted files, with untracked directories (`new/`).
-    uncommitted_at_first: Option<HashSet<String>>,
-    /// Branches and tags that were created, with the message.
-    created_refs: Vec<(usize, String)>,
     /// The user's prompts so far.
     prompts: Vec<String>,
     /// Their messages.
@@ -118,7 +106,7 @@ pub(in crate::facts) fn read(
     base: Option<&str>,
     origin: &dyn Fn(usize) -> usize,
     facts: &mut Vec<Fact>,
-) -> (Vec<Fact>, git::commits::Commits) {
+) -> (Vec<Fact>, Commits) {
     let reports = tools::reports_failures(history.meta.agent.as_deref());
     let mut work = Work {
         base,
@@ -130,9 +118,7 @@ pub(in crate::facts) fn read(
     work.resume(facts);
     work.replay(history);
     work.drop_lost_commits();
-    let mut repository = work.log.ledger_lines(|it| work.commits.is_lost(it), origin);
-    repository.extend(work.uncommitted.ledger_line(work.log.commits_by_itself(), origin));
-    repository.extend(work.commits.branch().map(|it| format!("{CHECKED_OUT}{it}")));
+    let repository = work.repository.ledger_lines(origin);
     let end = history.messages().len();
     equal::drop_settled_errors(&mut work.errors.facts, end);
     work.tell_task_lists(facts);
@@ -151,7 +137,7 @@ pub(in crate::facts) fn read(
     let place = |text: String| Fact::from_tools(ToolTopic::Directory, first, text, Detail::None);
     facts.extend(base.map(|it| place(work.directory_line(it, history))));
     facts.extend(repository.into_iter().map(|it| place(format!("{REPOSITORY}{it}"))));
-    (work.files.changes, work.commits)
+    (work.files.changes, work.repository.commits)
 }
 
 impl Work<'_> {
@@ -170,14 +156,7 @@ impl Work<'_> {
                     | Detail::Error { of: Some(_), resolved: None, .. }
             )
         });
-        facts.retain(|it| {
-            let Some(told) = it.text.strip_prefix(REPOSITORY) else { return true };
-            match told.strip_prefix(CHECKED_OUT) {
-                Some(branch) => self.commits.resume(branch),
-                None => return !self.log.resume(told),
-            }
-            false
-        });
+        facts.retain(|it| it.text.strip_prefix(REPOSITORY).is_none_or(|told| !self.repository.resume(told)));
     }
 
     fn replay(&mut self, history: &History) {
@@ -196,7 +175,7 @@ impl Work<'_> {
                 self.turns.push(number);
                 self.errors.retries.clear();
             }
-            message.texts().for_each(|it| self.commits.keep_named(it.as_str()));
+            message.texts().for_each(|it| self.repository.commits.keep_named(it.as_str()));
             for part in &message.parts {
                 match part {
                     Part::Call(call) => {
@@ -209,7 +188,7 @@ impl Work<'_> {
                         }
                     }
                     Part::Text(text) if message.role == Role::Assistant => {
-                        self.log.read_reply(number, text.as_str());
+                        self.repository.log.read_reply(number, text.as_str());
                         self.files.note_announced(number, text.as_str());
                         self.errors.note_excuse(number, text.as_str());
                         self.errors.note_other_way(number, text.as_str());
@@ -239,9 +218,6 @@ impl Work<'_> {
 
 /// Prefix of a line about the repository.
 pub(crate) const REPOSITORY: &str = "git: ";
-
-/// What follows [`REPOSITORY`] in the line about the current branch.
-const CHECKED_OUT: &str = "checked out: ";
 
 /// Number of messages within which an agent returns to what it listed or tried.
 const RECENT_MESSAGES: usize = 60;
@@ -343,10 +319,10 @@ impl Work<'_> {
         let Some(change) = self.files.record(number, action, output) else { return };
         let (path, Detail::File { op, to }) = (&change.text, &change.detail) else { return };
         if matches!(op, FileOp::Deleted | FileOp::Renamed) {
-            self.uncommitted.delete(path);
+            self.repository.uncommitted.delete(path);
         }
         if *op != FileOp::Deleted {
-            self.uncommitted.edit(number, to.as_deref().unwrap_or(path));
+            self.repository.uncommitted.edit(number, to.as_deref().unwrap_or(path));
         }
         self.errors.resolve_edits(number, path);
         if matches!(op, FileOp::Created | FileOp::Written | FileOp::CreatedThenEdited) {
@@ -359,9 +335,9 @@ impl Work<'_> {
         const CLEAN: [&str; 3] = ["working tree clean", "working tree is clean", "working tree: clean"];
         let lower = report.to_lowercase();
         if CLEAN.iter().any(|it| lower.contains(it)) {
-            self.uncommitted.forget();
+            self.repository.uncommitted.forget();
         } else if !only_looks(call) {
-            self.uncommitted.delegate(number);
+            self.repository.uncommitted.delegate(number);
         }
         self.files.note_named(number, mentions::in_prose(report));
     }

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use super::COMMITTED;
 use super::listing::{Change, Listed, Listing, may_be_same_file, of_commit, renamed};
+use super::{COMMITTED, Repository};
 use crate::facts::FileOp;
-use crate::facts::work::Work;
+use crate::facts::work::Run;
 use crate::facts::work::command::ParsedCommand;
-use crate::facts::work::files::{FileState, is_unexpanded, mentions};
+use crate::facts::work::files::{FileState, Files, is_unexpanded, mentions};
 use crate::facts::work::paths::{file_name, is_absolute, path, printed};
 
 /// Who changed a file in this session.
@@ -19,27 +19,24 @@ enum ChangedBy {
     Unknown,
 }
 
-impl Work<'_> {
+impl Repository {
     /// Reads which files git shows as changed, committed or gone.
-    pub(in crate::facts::work) fn read_changes(
-        &mut self,
-        number: usize,
-        parsed: &ParsedCommand,
-        output: &str,
-    ) {
+    pub(super) fn read_changes(&mut self, run: &Run, files: &mut Files) {
         /// Maximum number of files; a longer list is not of this work alone.
         const MOST: usize = 120;
-        let dir = parsed.git_directory().map(|it| path(&it, None, self.base));
+        let Run { number, parsed, .. } = *run;
+        let (output, base) = (run.output.text.as_str(), files.base);
+        let dir = parsed.git_directory().map(|it| path(&it, None, base));
         let dir = dir.as_deref();
-        let tree = dir.and_then(|it| mentions::tree_of(it, self.base));
-        if dir.is_some_and(is_unexpanded) || tree.is_none() && self.is_of_other_tree(parsed) {
+        let tree = dir.and_then(|it| mentions::tree_of(it, base));
+        if dir.is_some_and(is_unexpanded) || tree.is_none() && is_of_other_tree(parsed, base) {
             return;
         }
         // If git ran in a subdirectory, an unknown path may be relative to it or to the root.
         let at_root = dir.is_none_or(is_absolute);
-        self.untracked.extend(parsed.untracked_files().map(|it| path(it, dir, self.base)));
-        let (files, base) = (&self.files.by_path, self.base);
-        let resolve = |it: &Listed| known_path(files, it, if it.from_root { tree } else { dir }, base);
+        self.untracked.extend(parsed.untracked_files().map(|it| path(it, dir, base)));
+        let known = &files.by_path;
+        let resolve = |it: &Listed| known_path(known, it, if it.from_root { tree } else { dir }, base);
         let committed = self.uncommitted.run(number, parsed, output, resolve);
         let listings: Vec<Listing> =
             parsed.programs().filter_map(|it| Listing::of(&it, parsed, output)).collect();
@@ -62,7 +59,7 @@ impl Work<'_> {
             let new = self.uncommitted_at_first.as_ref().is_some_and(|it| !has_listed(it.iter(), &name));
             let since = since(&name);
             let stays = it.change == Change::Deleted && self.untracked.contains(&name);
-            let by = if self.was_changed_in_removed_worktree(&name) {
+            let by = if self.was_changed_in_removed_worktree(&name, files) {
                 Some(ChangedBy::Session)
             } else {
                 (self.uncommitted.has_delegated() && (of_commit || since)).then_some(ChangedBy::Subagent)
@@ -74,7 +71,7 @@ impl Work<'_> {
             file_name(it).split_once('.').is_some_and(|it| !it.0.is_empty() && !it.1.is_empty())
         };
         let committed = committed.into_iter().filter_map(|it| resolve(&named(it)));
-        let committed = committed.filter(|it| is_file(it) && (at_root || files.contains_key(it)));
+        let committed = committed.filter(|it| is_file(it) && (at_root || known.contains_key(it)));
         changes.extend(committed.map(|it| (it, Change::Modified, Some(ChangedBy::Unknown), false)));
         let names = || changes.iter().map(|it| it.0.clone());
         if !self.uncommitted.has_delegated() || !listed_before {
@@ -89,85 +86,91 @@ impl Work<'_> {
         let renames = output.lines().filter_map(renamed).filter(|_| COMMITTED.is_match(output));
         let renames: Vec<_> = renames.filter_map(|[from, to]| Some((whole(from)?, whole(to)?))).collect();
         for (name, change, by, new) in changes {
-            self.note_change(number, name, change, by, new);
+            note_change(files, number, name, change, by, new);
         }
         // Until it was staged, git listed the old path as deleted.
         for (from, to) in renames {
-            if let Some(file) = self.files.by_path.get_mut(&from).filter(|it| it.op == FileOp::Deleted) {
+            if let Some(file) = files.by_path.get_mut(&from).filter(|it| it.op == FileOp::Deleted) {
                 *file = FileState { message: number, op: FileOp::Renamed, to: Some(to) };
             }
         }
     }
 
-    /// Whether git ran in another worktree or repository, or in an unknown directory.
-    pub(in crate::facts::work) fn is_of_other_tree(&self, parsed: &ParsedCommand) -> bool {
-        let Some(dir) = parsed.git_directory().map(|it| path(&it, None, self.base)) else { return false };
-        let above = self.base.is_some_and(|it| path(it, None, self.base).starts_with(&dir));
-        is_unexpanded(&dir) || is_absolute(&dir) && !above || mentions::is_of_other_tree(&dir, self.base)
-    }
-
     /// Whether this session changed the same file in another worktree.
-    fn was_changed_in_removed_worktree(&self, name: &str) -> bool {
+    fn was_changed_in_removed_worktree(&self, name: &str, files: &Files) -> bool {
         let is = |path: &str| path.strip_suffix(name).is_some_and(|it| it.ends_with('/'));
         self.changed_in_removed_worktrees.iter().any(|it| is(it))
-            || self.files.by_path.iter().any(|(path, state)| {
-                state.op.changes() && is(path) && mentions::is_of_other_tree(path, self.base)
+            || files.by_path.iter().any(|(path, state)| {
+                state.op.changes() && is(path) && mentions::is_of_other_tree(path, files.base)
             })
     }
 
     /// Drops the files of worktrees that git removed.
-    pub(in crate::facts::work) fn drop_removed_trees(&mut self, parsed: &ParsedCommand) {
+    pub(super) fn drop_removed_trees(&mut self, parsed: &ParsedCommand, files: &mut Files) {
         let dir = parsed.git_directory();
         for tree in parsed.removed_trees() {
-            let tree = path(tree, dir.as_deref(), self.base) + "/";
+            let tree = path(tree, dir.as_deref(), files.base) + "/";
             self.uncommitted.delete(tree.trim_end_matches('/'));
             let gone: Vec<String> =
-                self.files.by_path.keys().filter(|it| it.starts_with(&tree)).cloned().collect();
+                files.by_path.keys().filter(|it| it.starts_with(&tree)).cloned().collect();
             for name in gone {
-                let changed = self.files.by_path.remove(&name).is_some_and(|it| it.op.changes());
+                let changed = files.by_path.remove(&name).is_some_and(|it| it.op.changes());
                 self.changed_in_removed_worktrees.extend(changed.then_some(name));
             }
         }
     }
+}
 
-    /// Notes that git shows a file as changed. `by`: who changed it, if it was changed in this session.
-    /// `new`: the first complete list of uncommitted files lacks it.
-    fn note_change(&mut self, number: usize, name: String, change: Change, by: Option<ChangedBy>, new: bool) {
-        // The move tells it: until both paths are staged, git lists one as deleted and the other as new.
-        let gone = self.files.moved.iter().any(|(from, _)| is_at_or_below(&name, from));
-        // Whether it was itself moved here, rather than a directory above it.
-        let come = self.files.moved.iter().find(|it| is_at_or_below(&name, &it.1)).map(|it| it.1 == name);
-        let change = match (change, come) {
-            (Change::Deleted, _) if gone => return,
-            (Change::Added | Change::Untracked, Some(true)) => return,
-            // Whether a file in a directory that was moved is new is unknown.
-            (Change::Added | Change::Untracked, Some(false)) => Change::Modified,
-            (other, _) => other,
-        };
-        let (read_at, known) = self.files.by_path.get(&name).map(|it| (it.message, it.op)).unzip();
-        let op = match (known, change) {
-            (Some(FileOp::Deleted | FileOp::Renamed), _) => return,
-            (Some(_), Change::Deleted) => FileOp::Deleted,
-            // Created by a command or a subagent.
-            (Some(FileOp::Edited), Change::Added | Change::Untracked) if new => FileOp::CreatedThenEdited,
-            (Some(op), Change::Modified | Change::Added | Change::Untracked) if op.changes() => return,
-            (Some(_) | None, _) if by.is_none() => return,
-            (None, Change::Deleted) => FileOp::Deleted,
-            (_, Change::Modified) if by == Some(ChangedBy::Unknown) => FileOp::Committed,
-            (
-                Some(FileOp::Read | FileOp::ReadAfterEdit),
-                Change::Modified | Change::Added | Change::Untracked,
-            ) if by == Some(ChangedBy::Subagent) => FileOp::ReadThenChanged,
-            (_, Change::Modified) => FileOp::Edited,
-            (_, Change::Added | Change::Untracked) => FileOp::Created,
-        };
-        let stays = |it: FileOp| {
-            matches!(it, FileOp::ReadThenChanged | FileOp::CreatedThenEdited | FileOp::Committed)
-        };
-        // The message of the read stays: a kept tail that holds only the commit does not show the read.
-        let number = read_at.filter(|_| stays(op) && known != Some(FileOp::Mentioned)).unwrap_or(number);
-        self.files.by_path.insert(name, FileState::new(number, op));
-    }
+/// Whether git ran in another worktree or repository, or in an unknown directory.
+pub(in crate::facts::work) fn is_of_other_tree(parsed: &ParsedCommand, base: Option<&str>) -> bool {
+    let Some(dir) = parsed.git_directory().map(|it| path(&it, None, base)) else { return false };
+    let above = base.is_some_and(|it| path(it, None, base).starts_with(&dir));
+    is_unexpanded(&dir) || is_absolute(&dir) && !above || mentions::is_of_other_tree(&dir, base)
+}
+
+/// Notes that git shows a file as changed. `by`: who changed it, if it was changed in this session.
+/// `new`: the first complete list of uncommitted files lacks it.
+fn note_change(
+    files: &mut Files,
+    number: usize,
+    name: String,
+    change: Change,
+    by: Option<ChangedBy>,
+    new: bool,
+) {
+    // The move tells it: until both paths are staged, git lists one as deleted and the other as new.
+    let gone = files.moved.iter().any(|(from, _)| is_at_or_below(&name, from));
+    // Whether it was itself moved here, rather than a directory above it.
+    let come = files.moved.iter().find(|it| is_at_or_below(&name, &it.1)).map(|it| it.1 == name);
+    let change = match (change, come) {
+        (Change::Deleted, _) if gone => return,
+        (Change::Added | Change::Untracked, Some(true)) => return,
+        // Whether a file in a directory that was moved is new is unknown.
+        (Change::Added | Change::Untracked, Some(false)) => Change::Modified,
+        (other, _) => other,
+    };
+    let (read_at, known) = files.by_path.get(&name).map(|it| (it.message, it.op)).unzip();
+    let op = match (known, change) {
+        (Some(FileOp::Deleted | FileOp::Renamed), _) => return,
+        (Some(_), Change::Deleted) => FileOp::Deleted,
+        // Created by a command or a subagent.
+        (Some(FileOp::Edited), Change::Added | Change::Untracked) if new => FileOp::CreatedThenEdited,
+        (Some(op), Change::Modified | Change::Added | Change::Untracked) if op.changes() => return,
+        (Some(_) | None, _) if by.is_none() => return,
+        (None, Change::Deleted) => FileOp::Deleted,
+        (_, Change::Modified) if by == Some(ChangedBy::Unknown) => FileOp::Committed,
+        (
+            Some(FileOp::Read | FileOp::ReadAfterEdit),
+            Change::Modified | Change::Added | Change::Untracked,
+        ) if by == Some(ChangedBy::Subagent) => FileOp::ReadThenChanged,
+        (_, Change::Modified) => FileOp::Edited,
+        (_, Change::Added | Change::Untracked) => FileOp::Created,
+    };
+    let stays =
+        |it: FileOp| matches!(it, FileOp::ReadThenChanged | FileOp::CreatedThenEdited | FileOp::Committed);
+    // The message of the read stays: a kept tail that holds only the commit does not show the read.
+    let number = read_at.filter(|_| stays(op) && known != Some(FileOp::Mentioned)).unwrap_or(number);
+    files.by_path.insert(name, FileState::new(number, op));
 }
 
 fn is_at_or_below(path: &str, place: &str) -> bool {

@@ -9,6 +9,7 @@ use crate::facts::voice::ToolTopic;
 use crate::facts::work::command::{Operation, ParsedCommand};
 use crate::facts::work::errors::resolution;
 use crate::facts::work::files::regenerated::{after_delete, is_regenerated};
+use crate::facts::work::git::is_of_other_tree;
 use crate::facts::work::outcome::{self, Outcome, package_scripts, says_nothing, wrong_flag};
 use crate::facts::work::paths::{is_absolute, path};
 use crate::facts::work::{Run, Work, command, failure_message, has_failed};
@@ -107,10 +108,11 @@ impl Work<'_> {
             it.meaning == Meaning::Read && it.path.as_deref().is_some_and(|it| absent.contains(&it))
         };
         // Git takes `REV:path` relative to the root of the repository.
-        let here: Vec<&ParsedCommand> = parsed.iter().filter(|it| !self.is_of_other_tree(it)).collect();
+        let here: Vec<&ParsedCommand> = parsed.iter().filter(|it| !is_of_other_tree(it, self.base)).collect();
         // A file that was changed since the revision is another one.
         let same = |it: &String| {
-            !absent.contains(&it.as_str()) && !self.uncommitted.is_changed(&path(it, None, self.base))
+            !absent.contains(&it.as_str())
+                && !self.repository.uncommitted.is_changed(&path(it, None, self.base))
         };
         let shown: Vec<String> =
             here.into_iter().flat_map(ParsedCommand::files_of_revision).filter(same).collect();
@@ -208,7 +210,7 @@ impl Work<'_> {
         }
         // A commit stands even if something beside it failed.
         if (outcome.ok != Some(false) || committed) && outcome.running.is_none() {
-            self.read_repository(&run);
+            self.repository.read(&run, &mut self.files, &self.prompts);
         }
         if outcome.ok == Some(true) && outcome.result.is_none() {
             outcome.result = printed_answer(command, output).or_else(|| http_error(command, &parsed, output));
@@ -299,7 +301,7 @@ impl Work<'_> {
         if parsed.programs().any(commits) || command.contains("--continue") {
             self.errors.resolve_conflicts(number);
         }
-        self.record_discarded_changes(number, command, parsed, output);
+        self.facts.extend(self.repository.read_discards(run, &mut self.files));
         if parsed.is_setup() {
             self.facts.push(Fact::from_tools(ToolTopic::Setup, number, command.into(), Detail::None));
         }
@@ -313,28 +315,6 @@ impl Work<'_> {
             self.errors.record_success(&Run { command: &script, parsed: &parsed, ..*run });
         }
     }
-
-    /// Reads what a command that is not known to have failed did to the repository.
-    fn read_repository(&mut self, run: &Run) {
-        let Run { number, command, parsed, output } = *run;
-        let text = output.text.as_str();
-        self.commits.keep_named(command);
-        self.commits.keep_named(clip(text, 20_000).0);
-        self.commits.record(command, text);
-        let elsewhere = self.is_of_other_tree(parsed);
-        if elsewhere {
-            self.commits.leave_tree();
-        }
-        let tree = parsed.git_directory().filter(|_| elsewhere && self.base.is_some());
-        let tree = tree.map(|it| path(&it, None, self.base));
-        self.drop_removed_trees(parsed);
-        // What a status printed is unknown.
-        if output.cleared && parsed.is_read_only() {
-            return;
-        }
-        self.log.run(number, parsed, text, tree.as_deref(), &self.prompts);
-        self.read_changes(number, parsed, text);
-    }
 }
 
 impl Work<'_> {
@@ -346,8 +326,9 @@ impl Work<'_> {
                 continue;
             };
             let Some((hashes, branch)) = result.split_once(" on ") else { continue };
-            let left: Vec<&str> = hashes.split(", ").filter(|it| !self.commits.is_lost(it)).collect();
-            let branch = left.last().map(|it| self.commits.branch_of(it, branch).to_owned());
+            let left: Vec<&str> =
+                hashes.split(", ").filter(|it| !self.repository.commits.is_lost(it)).collect();
+            let branch = left.last().map(|it| self.repository.commits.branch_of(it, branch).to_owned());
             outcome.result = branch.map(|it| format!("committed {} on {it}", left.join(", ")));
         }
     }
