@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use super::Work;
+use super::Run;
 use super::command::{self, Operation, ParsedCommand};
+use super::files::Files;
 use super::outcome::Outcome;
 use super::paths::path;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
@@ -64,7 +65,7 @@ const MAX_NAMED: usize = 4;
 type Diagnostics = BTreeMap<String, Vec<String>>;
 
 /// What one run of a check reported.
-pub(super) struct CheckReport {
+struct CheckReport {
     message: usize,
     command: String,
     operations: Vec<Operation>,
@@ -73,6 +74,14 @@ pub(super) struct CheckReport {
     /// Number of prompts before the run.
     prompts: usize,
     files: Diagnostics,
+}
+
+#[derive(Default)]
+pub(super) struct Checks {
+    /// What checks reported last.
+    reports: Vec<CheckReport>,
+    /// The last check that ended, and its message.
+    last: Option<(usize, String)>,
 }
 
 fn read(text: &str) -> Diagnostics {
@@ -153,19 +162,15 @@ fn squeezed(text: &str) -> String {
     }
 }
 
-impl Work<'_> {
-    fn still_differs(&self, name: &str) -> bool {
-        self.files.by_path.get(name).is_some_and(|it| it.op.changes() && it.op != FileOp::Deleted)
-    }
-
+impl Checks {
     /// Says which code was edited after the last check. The line belongs to the check: the edits may be in messages that
     /// are kept.
-    pub(super) fn tell_unchecked(&self, facts: &mut Vec<Fact>) {
-        let Some((last, command)) = &self.last_check else { return };
+    pub(super) fn tell_unchecked(&self, files: &Files, facts: &mut Vec<Fact>) {
+        let Some((last, command)) = &self.last else { return };
         let is_code = |it: &str| it.rsplit_once('.').is_some_and(|it| CODE.contains(&it.1));
-        let since = self.files.changes.iter().filter(|it| it.message > *last && is_code(&it.text));
-        let mut names: Vec<&str> =
-            since.map(|it| it.text.as_str()).filter(|it| self.still_differs(it)).collect();
+        let differs = |it: &str| files.last_op(it).is_some_and(|it| it.changes() && it != FileOp::Deleted);
+        let since = files.changes.iter().filter(|it| it.message > *last && is_code(&it.text));
+        let mut names: Vec<&str> = since.map(|it| it.text.as_str()).filter(|it| differs(it)).collect();
         names.sort_unstable();
         names.dedup();
         if names.is_empty() {
@@ -180,23 +185,18 @@ impl Work<'_> {
     }
 
     /// Notes that a check ran, however it ended.
-    pub(super) fn note_check(&mut self, message: usize, command: &str, parsed: &ParsedCommand) {
+    pub(super) fn note(&mut self, run: &Run) {
         let only_prepares = |it: &Operation| it.name.split([' ', ':']).any(|it| PREPARES.contains(&it));
         let checks = |it: &Operation| it.checks() && !only_prepares(it);
-        if !command::has_inline_script(command) && parsed.operations().iter().any(checks) {
-            self.last_check = Some((message, command.to_owned()));
+        if !command::has_inline_script(run.command) && run.parsed.operations().iter().any(checks) {
+            self.last = Some((run.number, run.command.to_owned()));
         }
     }
 
-    /// Keeps the report of a check that ended, instead of the earlier ones that its run includes.
-    pub(super) fn read_report_of_check(
-        &mut self,
-        message: usize,
-        command: &str,
-        parsed: &ParsedCommand,
-        outcome: &Outcome,
-        printed: &str,
-    ) {
+    /// Keeps the report of a check that ended, instead of the earlier ones that its run includes. `prompts`: how many
+    /// there are so far.
+    pub(super) fn read_report(&mut self, run: &Run, outcome: &Outcome, printed: &str, prompts: usize) {
+        let Run { number: message, command, parsed, .. } = *run;
         let operations: Vec<Operation> = parsed.operations().into_iter().filter(Operation::checks).collect();
         if operations.is_empty() {
             return;
@@ -222,13 +222,12 @@ impl Work<'_> {
             }
             let dir = command::directory(command).map(str::to_owned);
             let command = flat(clip(command, 100).0).replace('`', "'");
-            let prompts = self.prompts.len();
             self.reports.push(CheckReport { message, command, operations, dir, prompts, files });
         }
     }
 
     /// Continues what an earlier summary says of a report.
-    pub(super) fn resume_report(&mut self, fact: &Fact) {
+    pub(super) fn resume(&mut self, fact: &Fact) {
         let Detail::Diagnostics { by } = &fact.detail else { return };
         let Some((file, told)) = fact.text.split_once(": ") else { return };
         let entry = (file.to_owned(), vec![told.to_owned()]);
@@ -246,34 +245,36 @@ impl Work<'_> {
     }
 
     /// Tells the newest reports, without the files that were changed since.
-    pub(super) fn tell_reports(&mut self, facts: &mut Vec<Fact>) {
-        for CheckReport { message, command, dir, prompts, files, .. } in std::mem::take(&mut self.reports) {
+    pub(super) fn tell_reports(&mut self, files: &Files, prompts: usize, facts: &mut Vec<Fact>) {
+        for report in std::mem::take(&mut self.reports) {
             // What an earlier turn left as it was is not the task, unless the next request asks for it.
-            if prompts + 1 < self.prompts.len() {
+            if report.prompts + 1 < prompts {
                 continue;
             }
+            let CheckReport { message, command, dir, .. } = report;
             let changed = |it: &String| {
-                self.files.changes.iter().any(|change| change.message > message && *change.text == **it)
+                files.changes.iter().any(|change| change.message > message && *change.text == **it)
             };
-            let files = files.into_iter().map(|(file, told)| (path(&file, dir.as_deref(), self.base), told));
-            let mut files: Vec<(String, Vec<String>)> = files.filter(|it| !changed(&it.0)).collect();
+            let told =
+                report.files.into_iter().map(|(file, told)| (path(&file, dir.as_deref(), files.base), told));
+            let mut told: Vec<(String, Vec<String>)> = told.filter(|it| !changed(&it.0)).collect();
             // What the session changed comes first.
-            let own = |it: &String| self.files.by_path.get(it).is_some_and(|it| it.op.changes());
-            files.sort_by_key(|it| !own(&it.0));
+            let own = |it: &String| files.has_changed(it);
+            told.sort_by_key(|it| !own(&it.0));
             let mut tell = |text: String| {
                 let detail = Detail::Diagnostics { by: command.clone() };
                 facts.push(Fact::from_tools(ToolTopic::Errors, message, text, detail));
             };
-            for (file, told) in files.iter().take(MAX_FILES) {
-                let more = match told.len() {
+            for (file, said) in told.iter().take(MAX_FILES) {
+                let more = match said.len() {
                     0..=MAX_TOLD => String::new(),
                     MAX_KEPT.. => "; and many more".to_owned(),
                     all => format!("; and {} more", all - MAX_TOLD),
                 };
-                tell(format!("{file}: {}{more}", told[..told.len().min(MAX_TOLD)].join("; ")));
+                tell(format!("{file}: {}{more}", said[..said.len().min(MAX_TOLD)].join("; ")));
             }
-            if files.len() > MAX_FILES {
-                tell(format!("and in {} more files", files.len() - MAX_FILES));
+            if told.len() > MAX_FILES {
+                tell(format!("and in {} more files", told.len() - MAX_FILES));
             }
         }
     }

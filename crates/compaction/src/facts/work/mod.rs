@@ -11,7 +11,7 @@ pub(in crate::facts) mod paths;
 mod runs;
 mod task_lists;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use crate::facts::plan::{Answer, user_replies};
 use crate::facts::skills;
@@ -20,6 +20,7 @@ use crate::facts::text::typed::{spec_kit_command, user_text};
 use crate::facts::text::{clip, flat, without_escapes};
 use crate::facts::voice::{ToolTopic, UserReply};
 use crate::facts::{Detail, Fact, FileOp, Topic, input_of};
+use checks::Checks;
 use command::ParsedCommand;
 use errors::{Errors, equal};
 use files::{Files, mentions};
@@ -28,6 +29,7 @@ use git::commits::Commits;
 use paths::path;
 use runs::frame::unframed;
 use runs::has_moved;
+use task_lists::TaskLists;
 
 use history::tools::{self, Action, Meaning};
 use history::{Call, History, Kind, Message, Output, Part, Role, RolledBack};
@@ -84,12 +86,8 @@ struct Work<'a> {
     files: Files<'a>,
     errors: Errors<'a>,
     repository: Repository,
-    /// By file.
-    task_lists: BTreeMap<String, task_lists::TaskList>,
-    /// What checks reported last.
-    reports: Vec<checks::CheckReport>,
-    /// The last check that ended, and its message.
-    last_check: Option<(usize, String)>,
+    checks: Checks,
+    task_lists: TaskLists,
     /// The user's prompts so far.
     prompts: Vec<String>,
     /// Their messages.
@@ -121,12 +119,13 @@ pub(in crate::facts) fn read(
     let repository = work.repository.ledger_lines(origin);
     let end = history.messages().len();
     equal::drop_settled_errors(&mut work.errors.facts, end);
-    work.tell_task_lists(facts);
+    let task_lists = std::mem::take(&mut work.task_lists);
+    task_lists::tell(task_lists, &mut work.files, work.turns.last().copied(), facts);
     work.drop_old_checks();
     work.files.complete_summary_paths();
     work.files.join_spellings();
-    work.tell_reports(facts);
-    work.tell_unchecked(facts);
+    work.checks.tell_reports(&work.files, work.prompts.len(), facts);
+    work.checks.tell_unchecked(&work.files, facts);
     work.files.tell(history, facts);
     facts.append(&mut work.errors.facts);
     facts.append(&mut work.commands);
@@ -146,7 +145,7 @@ impl Work<'_> {
         for fact in facts.iter() {
             self.files.resume(fact);
             self.errors.resume(fact);
-            self.resume_report(fact);
+            self.checks.resume(fact);
         }
         facts.retain(|it| {
             !matches!(
@@ -252,7 +251,7 @@ impl Work<'_> {
             return self.record_replies(number, call, &answered);
         }
         if !output.failed {
-            self.read_task_lists(number, call, actions, output);
+            task_lists::read(&mut self.task_lists, number, call, actions, output, self.base);
         }
         match main {
             Meaning::Run => self.read_run(number, call, actions, &unframed(output)),

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::Work;
 use super::command::is_read_only;
-use super::files::mentions;
+use super::files::{Files, mentions};
 use super::paths::{file_name, path};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat};
@@ -53,6 +52,9 @@ pub(super) struct TaskList {
     first_seen: BTreeMap<String, usize>,
 }
 
+/// By file.
+pub(super) type TaskLists = BTreeMap<String, TaskList>;
+
 impl TaskList {
     fn read(&mut self, at: usize, text: &str) {
         for found in TASK.captures_iter(text) {
@@ -81,116 +83,106 @@ impl TaskList {
     }
 }
 
-impl Work<'_> {
-    /// Reads the tasks in what a call wrote to a list, and in what it printed of one.
-    pub(super) fn read_task_lists(&mut self, at: usize, call: &Call, actions: &[Action], output: &Output) {
-        self.forget_rewritten_lists(actions);
-        let written = call.input.as_str();
-        let printed = output.text.as_str();
-        if ![written, printed]
-            .iter()
-            .any(|it| it.contains("] T0") || it.contains("] **T0") || it.contains("] T1"))
+/// Reads the tasks in what a call wrote to a list, and in what it printed of one.
+pub(super) fn read(
+    lists: &mut TaskLists,
+    at: usize,
+    call: &Call,
+    actions: &[Action],
+    output: &Output,
+    base: Option<&str>,
+) {
+    forget_rewritten(lists, actions);
+    let written = call.input.as_str();
+    let printed = output.text.as_str();
+    if ![written, printed]
+        .iter()
+        .any(|it| it.contains("] T0") || it.contains("] **T0") || it.contains("] T1"))
+    {
+        return;
+    }
+    let mut texts = String::new();
+    let mut input = input_of(call);
+    let old = ["old_string", "oldString"].iter().find_map(|it| input.as_object_mut()?.remove(*it));
+    match input {
+        serde_json::Value::Null => texts.push_str(written),
+        input => join_strings(&input, &mut texts),
+    }
+    let is_list = |it: &str| it.ends_with(".md") && !it.contains("template");
+    let named = |it: &&Action| it.path.as_deref().is_some_and(is_list);
+    let tasks = |it: &&Action| named(it) && it.path.as_deref().is_some_and(|it| it.contains("task"));
+    let file = actions.iter().find(tasks).or_else(|| actions.iter().find(named));
+    if let Some(action) = file {
+        let name = path(action.path.as_deref().unwrap_or_default(), action.dir.as_deref(), base);
+        let list = lists.entry(name).or_default();
+        old.iter().filter_map(|it| it.as_str()).for_each(|it| list.forget(it));
+        list.read(at, &texts);
+        list.read(at, printed);
+    }
+    for found in TICKS.captures_iter(&texts) {
+        let number = found.get(1).map_or("", |it| it.as_str());
+        let last = lists.values_mut().filter(|it| it.tasks.contains_key(number)).max_by_key(|it| it.at);
+        if let Some(list) = last
+            && let Some(task) = list.tasks.get_mut(number)
         {
-            return;
-        }
-        let mut texts = String::new();
-        let mut input = input_of(call);
-        let old = ["old_string", "oldString"].iter().find_map(|it| input.as_object_mut()?.remove(*it));
-        match input {
-            serde_json::Value::Null => texts.push_str(written),
-            input => join_strings(&input, &mut texts),
-        }
-        let is_list = |it: &str| it.ends_with(".md") && !it.contains("template");
-        let named = |it: &&Action| it.path.as_deref().is_some_and(is_list);
-        let tasks = |it: &&Action| named(it) && it.path.as_deref().is_some_and(|it| it.contains("task"));
-        let file = actions.iter().find(tasks).or_else(|| actions.iter().find(named));
-        if let Some(action) = file {
-            let name = path(action.path.as_deref().unwrap_or_default(), action.dir.as_deref(), self.base);
-            let list = self.task_lists.entry(name).or_default();
-            old.iter().filter_map(|it| it.as_str()).for_each(|it| list.forget(it));
-            list.read(at, &texts);
-            list.read(at, printed);
-        }
-        for found in TICKS.captures_iter(&texts) {
-            let number = found.get(1).map_or("", |it| it.as_str());
-            let last = self
-                .task_lists
-                .values_mut()
-                .filter(|it| it.tasks.contains_key(number))
-                .max_by_key(|it| it.at);
-            if let Some(list) = last
-                && let Some(task) = list.tasks.get_mut(number)
-            {
-                task.ticked = true;
-                list.at = at;
-            }
+            task.ticked = true;
+            list.at = at;
         }
     }
+}
 
-    /// A command that changes a list without naming its tasks, `perl -i -pe 's/\[ \]/[X]/' tasks.md`, leaves unknown which
-    /// are ticked.
-    fn forget_rewritten_lists(&mut self, actions: &[Action]) {
-        for command in actions.iter().filter_map(|it| it.command.as_deref()) {
-            let named = |name: &String| names(command, name);
-            if self.task_lists.keys().any(named) && !TICKS.is_match(command) && !is_read_only(command) {
-                self.task_lists.retain(|name, _| !named(name));
-            }
+/// A command that changes a list without naming its tasks, `perl -i -pe 's/\[ \]/[X]/' tasks.md`, leaves unknown which
+/// are ticked.
+fn forget_rewritten(lists: &mut TaskLists, actions: &[Action]) {
+    for command in actions.iter().filter_map(|it| it.command.as_deref()) {
+        let named = |name: &String| names(command, name);
+        if lists.keys().any(named) && !TICKS.is_match(command) && !is_read_only(command) {
+            lists.retain(|name, _| !named(name));
         }
     }
+}
 
-    /// The first file that a task names and that was changed after message `since`.
-    fn changed_file(&self, task: &Task, since: usize) -> Option<String> {
-        let mut named = mentions::in_prose(&task.text).into_iter().map(|it| path(it, None, self.base));
-        let changed =
-            |it: &String| self.files.by_path.get(it).is_some_and(|it| it.op.changes() && it.message > since);
-        named.find(changed)
-    }
-
-    /// Notes the files of the tasks, and says how many are open and which come first.
-    pub(super) fn tell_task_lists(&mut self, facts: &mut Vec<Fact>) {
-        for (name, list) in std::mem::take(&mut self.task_lists) {
-            for task in list.tasks.values().filter(|it| it.ticked).take(MAX_TASKS) {
-                self.files.note_listed(task.at, mentions::in_prose(&task.text));
-            }
-            let told = |it: &Fact| [NOT_TICKED, THEN, BEGUN].iter().any(|of| it.text.contains(of));
-            facts.retain(|it| !(it.topic.is_open_step() && it.text.starts_with(&name) && told(it)));
-            let gone = self
-                .files
-                .by_path
-                .get(&name)
-                .is_some_and(|it| matches!(it.op, FileOp::Deleted | FileOp::Renamed));
-            let mut tasks =
-                list.open().map(|(number, it)| format!("{number} {}", clip(&flat(&it.text), MAX_TASK).0));
-            let Some(first) = tasks.next().filter(|_| !gone) else { continue };
-            let then: Vec<String> = tasks.take(MAX_TOLD).collect();
-            let (open, all) = (list.open().count(), list.tasks.len());
-            // Later messages may show other tasks only.
-            let at = list.open().map(|it| it.1.at).min().unwrap_or(list.at);
-            let topic = if self.turns.last().is_none_or(|it| list.at >= *it) {
-                ToolTopic::Open
-            } else {
-                ToolTopic::Unconfirmed
-            };
-            let mut tell = |told: String| facts.push(Fact::from_tools(topic, at, told, Detail::None));
-            tell(format!("{name}: {open} of {all}{NOT_TICKED}{first}"));
-            if !then.is_empty() {
-                tell(format!("{name}{THEN}{}", then.join("; ")));
-            }
-            let begun = list.open().filter_map(|it| {
-                Some(format!("{} {}", it.0, self.changed_file(it.1, list.first_seen[it.0])?))
-            });
-            let begun: Vec<String> = begun.collect();
-            if !begun.is_empty() {
-                let told = begun[..begun.len().min(MAX_TOLD)].join("; ");
-                let more = begun.len().saturating_sub(MAX_TOLD);
-                tell(format!(
-                    "{name}{BEGUN}{told}{}",
-                    if more > 0 { format!(" and {more} more") } else { String::new() }
-                ));
-            }
-            for (_, task) in list.open().take(MAX_TASKS) {
-                self.files.note_named(task.at, mentions::in_prose(&task.text));
-            }
+/// Notes the files of the tasks, and says how many are open and which come first. `turn`: the message of the last prompt.
+pub(super) fn tell(lists: TaskLists, files: &mut Files, turn: Option<usize>, facts: &mut Vec<Fact>) {
+    for (name, list) in lists {
+        for task in list.tasks.values().filter(|it| it.ticked).take(MAX_TASKS) {
+            files.note_listed(task.at, mentions::in_prose(&task.text));
+        }
+        let told = |it: &Fact| [NOT_TICKED, THEN, BEGUN].iter().any(|of| it.text.contains(of));
+        facts.retain(|it| !(it.topic.is_open_step() && it.text.starts_with(&name) && told(it)));
+        let gone = matches!(files.last_op(&name), Some(FileOp::Deleted | FileOp::Renamed));
+        let mut tasks =
+            list.open().map(|(number, it)| format!("{number} {}", clip(&flat(&it.text), MAX_TASK).0));
+        let Some(first) = tasks.next().filter(|_| !gone) else { continue };
+        let then: Vec<String> = tasks.take(MAX_TOLD).collect();
+        let (open, all) = (list.open().count(), list.tasks.len());
+        // Later messages may show other tasks only.
+        let at = list.open().map(|it| it.1.at).min().unwrap_or(list.at);
+        let since = turn.is_none_or(|it| list.at >= it);
+        let topic = if since { ToolTopic::Open } else { ToolTopic::Unconfirmed };
+        let mut tell = |told: String| facts.push(Fact::from_tools(topic, at, told, Detail::None));
+        tell(format!("{name}: {open} of {all}{NOT_TICKED}{first}"));
+        if !then.is_empty() {
+            tell(format!("{name}{THEN}{}", then.join("; ")));
+        }
+        let begun = list.open().filter_map(|(number, task)| {
+            let mut named = mentions::in_prose(&task.text).into_iter().map(|it| path(it, None, files.base));
+            let since = list.first_seen[number];
+            let file = named
+                .find(|it| files.by_path.get(it).is_some_and(|it| it.op.changes() && it.message > since));
+            Some(format!("{number} {}", file?))
+        });
+        let begun: Vec<String> = begun.collect();
+        if !begun.is_empty() {
+            let told = begun[..begun.len().min(MAX_TOLD)].join("; ");
+            let more = begun.len().saturating_sub(MAX_TOLD);
+            tell(format!(
+                "{name}{BEGUN}{told}{}",
+                if more > 0 { format!(" and {more} more") } else { String::new() }
+            ));
+        }
+        for (_, task) in list.open().take(MAX_TASKS) {
+            files.note_named(task.at, mentions::in_prose(&task.text));
         }
     }
 }

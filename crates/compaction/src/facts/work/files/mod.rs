@@ -81,6 +81,10 @@ impl<'a> Files<'a> {
         self.by_path.get(path).map(|it| it.op)
     }
 
+    pub(super) fn has_changed(&self, path: &str) -> bool {
+        self.last_op(path).is_some_and(FileOp::changes)
+    }
+
     /// Records the files in the output of a search or listing, unless an operation on them is known. If the
     /// directory that they are relative to is uncertain, unknown files are recorded as printed.
     pub(super) fn note_found(&mut self, number: usize, actions: &[Action], output: &Output) {

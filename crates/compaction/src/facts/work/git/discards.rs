@@ -16,7 +16,7 @@ impl Repository {
         let Run { number, command, parsed, output } = *run;
         // If a test runs too, the change is taken back only to see the test fail without it.
         let name = |it: &String| path(it, parsed.git_directory().as_deref(), files.base);
-        let changed = |it: &String| files.by_path.get(&name(it)).is_some_and(|it| it.op.changes());
+        let changed = |it: &String| files.has_changed(&name(it));
         let edited = parsed.restored_files().iter().any(changed);
         let discards = self.resets_changes(number, parsed) || parsed.discards_changes(edited);
         let discarded = (discards && !parsed.runs_tests()).then(|| {

@@ -204,9 +204,9 @@ impl Work<'_> {
                 self.record_finished_run(&run, &outcome, committed);
             }
         }
-        self.note_check(number, command, &parsed);
+        self.checks.note(&run);
         if ended && !output.cleared {
-            self.read_report_of_check(number, command, &parsed, &outcome, printed(output));
+            self.checks.read_report(&run, &outcome, printed(output), self.prompts.len());
         }
         // A commit stands even if something beside it failed.
         if (outcome.ok != Some(false) || committed) && outcome.running.is_none() {
