@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use super::Run;
 use super::command::{self, Operation, ParsedCommand};
 use super::files::Files;
 use super::outcome::Outcome;
 use super::paths::path;
+use super::{Run, and_more};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat, without_escapes};
 use crate::facts::voice::ToolTopic;
@@ -176,8 +176,7 @@ impl Checks {
         if names.is_empty() {
             return;
         }
-        let more = names.len().saturating_sub(MAX_NAMED);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let more = and_more(names.len().saturating_sub(MAX_NAMED));
         names.truncate(MAX_NAMED);
         let command = flat(clip(command, MAX_MESSAGE).0).replace('`', "'");
         let text = format!("`{command}`{UNCHECKED}{}{more}", names.join(", "));

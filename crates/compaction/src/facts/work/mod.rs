@@ -221,12 +221,16 @@ pub(crate) const REPOSITORY: &str = "git: ";
 /// Number of messages within which an agent returns to what it listed or tried.
 const RECENT_MESSAGES: usize = 60;
 
+/// The end of a list whose other items are left out.
+fn and_more(items: usize) -> String {
+    if items > 0 { format!(" and {items} more") } else { String::new() }
+}
+
 fn rolled_back(undone: &RolledBack, base: &str) -> String {
     /// Maximum number of files that are named.
     const NAMED: usize = 8;
     let named: Vec<String> = undone.changed.iter().take(NAMED).map(|it| path(it, None, Some(base))).collect();
-    let more = undone.changed.len() - named.len();
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let more = and_more(undone.changed.len() - named.len());
     let turns =
         if undone.turns == 1 { "1 turn was".to_owned() } else { format!("{} turns were", undone.turns) };
     format!("{turns} rolled back; what they changed may still be on disk: {}{more}", named.join(", "))
@@ -256,60 +260,46 @@ impl Work<'_> {
         match main {
             Meaning::Run => self.read_run(number, call, actions, &unframed(output)),
             Meaning::Attend => self.read_background_output(number, call, output),
-            Meaning::Read
-            | Meaning::Edit
-            | Meaning::Create
-            | Meaning::Delete
-            | Meaning::Rename
-            | Meaning::Search
-            | Meaning::List
-            | Meaning::Plan
-            | Meaning::Ask
-            | Meaning::Fetch
-            | Meaning::Delegate
-            | Meaning::Deliver
-            | Meaning::Other => {
-                let subject = match actions.first().and_then(|it| it.path.as_deref()) {
-                    Some(it) => format!("{} {}", call.name, path(it, None, self.base)),
-                    // With its URL: a page that loads does not resolve the failure of another one.
-                    None => match fetched(call).filter(|_| main == Meaning::Fetch) {
-                        Some(what) => format!("{} {}", call.name, flat(clip(&what, 200).0)),
-                        None => call.name.to_string(),
-                    },
-                };
-                let failed = has_failed(output);
-                if !failed {
-                    actions.iter().for_each(|it| self.record_file_action(number, it, output));
-                    match main {
-                        Meaning::Search | Meaning::List => self.files.note_found(number, actions, output),
-                        Meaning::Delegate if !skills::is_loaded(output.text.as_str()) => {
-                            self.read_report(number, call, output.text.as_str());
-                        }
-                        _ => {}
-                    }
+            _ => self.read_tool_output(number, call, actions, output),
+        }
+    }
+
+    /// Reads the output of a call that ran no command.
+    fn read_tool_output(&mut self, number: usize, call: &Call, actions: &[Action], output: &Output) {
+        let main = actions.first().map_or(Meaning::Other, |it| it.meaning);
+        let named = actions.first().and_then(|it| it.path.as_deref());
+        let subject = match named {
+            Some(it) => format!("{} {}", call.name, path(it, None, self.base)),
+            // With its URL: a page that loads does not resolve the failure of another one.
+            None => match fetched(call).filter(|_| main == Meaning::Fetch) {
+                Some(what) => format!("{} {}", call.name, flat(clip(&what, 200).0)),
+                None => call.name.to_string(),
+            },
+        };
+        if !has_failed(output) {
+            actions.iter().for_each(|it| self.record_file_action(number, it, output));
+            match main {
+                Meaning::Search | Meaning::List => self.files.note_found(number, actions, output),
+                Meaning::Delegate if !skills::is_loaded(output.text.as_str()) => {
+                    self.read_report(number, call, output.text.as_str());
                 }
-                let asked =
-                    actions.first().and_then(|it| it.path.as_deref()).filter(|_| main == Meaning::Read);
-                if let Some(asked) = asked.filter(|_| failed) {
-                    let name = path(asked, None, self.base);
-                    // A file that could not be read may not exist.
-                    if self.files.last_op(&name) == Some(FileOp::Mentioned) {
-                        self.files.by_path.remove(&name);
-                    }
-                }
-                let reports =
-                    matches!(main, Meaning::Edit | Meaning::Create | Meaning::Delete | Meaning::Rename)
-                        || matches!(main, Meaning::Fetch | Meaning::Delegate | Meaning::Other)
-                            && output.failed;
-                let asked = asked.is_some_and(|it| {
-                    let short = path(it, None, self.base);
-                    self.prompts.iter().any(|prompt| prompt.contains(it) || prompt.contains(&short))
-                });
-                if reports || asked || !failed {
-                    let text = failed.then(|| failure_message(output));
-                    self.errors.record(number, &subject, text);
-                }
+                _ => {}
             }
+            return self.errors.record_success(number, &subject);
+        }
+        let mut asked = false;
+        if let Some(read) = named.filter(|_| main == Meaning::Read) {
+            let name = path(read, None, self.base);
+            asked = self.prompts.iter().any(|it| it.contains(read) || it.contains(&name));
+            // A file that could not be read may not exist.
+            if self.files.last_op(&name) == Some(FileOp::Mentioned) {
+                self.files.by_path.remove(&name);
+            }
+        }
+        let reports = matches!(main, Meaning::Edit | Meaning::Create | Meaning::Delete | Meaning::Rename)
+            || matches!(main, Meaning::Fetch | Meaning::Delegate | Meaning::Other) && output.failed;
+        if reports || asked {
+            self.errors.record_failure(number, &subject, failure_message(output));
         }
     }
 

@@ -95,6 +95,11 @@ pub(in crate::facts) fn is_absolute(path: &str) -> bool {
     path.starts_with(['/', '~']) || path.get(1..2) == Some(":")
 }
 
+/// Whether a path is `place` or in it.
+pub(in crate::facts) fn is_at_or_below(path: &str, place: &str) -> bool {
+    path.strip_prefix(place).is_some_and(|it| it.is_empty() || it.starts_with('/'))
+}
+
 /// A path without its directories.
 pub(in crate::facts) fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::and_more;
 use super::command::is_read_only;
 use super::files::{Files, mentions};
 use super::paths::{file_name, path};
@@ -175,11 +176,7 @@ pub(super) fn tell(lists: TaskLists, files: &mut Files, turn: Option<usize>, fac
         let begun: Vec<String> = begun.collect();
         if !begun.is_empty() {
             let told = begun[..begun.len().min(MAX_TOLD)].join("; ");
-            let more = begun.len().saturating_sub(MAX_TOLD);
-            tell(format!(
-                "{name}{BEGUN}{told}{}",
-                if more > 0 { format!(" and {more} more") } else { String::new() }
-            ));
+            tell(format!("{name}{BEGUN}{told}{}", and_more(begun.len().saturating_sub(MAX_TOLD))));
         }
         for (_, task) in list.open().take(MAX_TASKS) {
             files.note_named(task.at, mentions::in_prose(&task.text));

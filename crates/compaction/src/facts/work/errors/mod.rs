@@ -89,53 +89,45 @@ impl<'a> Errors<'a> {
         }
     }
 
-    /// Records a failure with its `error` text, or a success. Returns the failure's index in `facts`.
-    pub(super) fn record(&mut self, number: usize, of: &str, error: Option<String>) -> Option<usize> {
-        if error.as_deref().is_some_and(|it| CLIENT_ERRORS.iter().any(|of| it.starts_with(of))) {
+    /// Records a failure with its error text. Returns its index in `facts`.
+    pub(super) fn record_failure(&mut self, number: usize, of: &str, text: String) -> Option<usize> {
+        if text.is_empty() || CLIENT_ERRORS.iter().any(|it| text.starts_with(it)) {
             return None;
         }
-        match error {
-            Some(text) if !text.is_empty() => {
-                let same = self.open.entry(command::attempt_key(of)).or_default();
-                let same = same.entry(without_durations(&text).into_owned()).or_default();
-                if let Some(known) = same.first() {
-                    let error = &mut self.facts[*known];
-                    error.message = number;
-                    if let Detail::Error { resolved, similar, .. } = &mut error.detail {
-                        (*resolved, *similar) = (None, None);
-                    }
-                    Some(*known)
-                } else {
-                    same.push(self.facts.len());
-                    let detail =
-                        Detail::Error { of: Some(of.into()), resolved: None, similar: None, excused: None };
-                    self.push(Fact::from_tools(ToolTopic::Errors, number, text, detail));
-                    Some(self.facts.len() - 1)
-                }
+        let same = self.open.entry(command::attempt_key(of)).or_default();
+        let same = same.entry(without_durations(&text).into_owned()).or_default();
+        if let Some(known) = same.first() {
+            let error = &mut self.facts[*known];
+            error.message = number;
+            if let Detail::Error { resolved, similar, .. } = &mut error.detail {
+                (*resolved, *similar) = (None, None);
             }
-            Some(_) => None,
-            None => {
-                let here = command::directory(of);
-                let same = self.open.get_mut(&command::attempt_key(of))?;
-                let file = of.rsplit(' ').next().map(file_name).unwrap_or_default();
-                for (text, known) in same {
-                    // An edit that did not fit one file is not mended by an edit of another one.
-                    if resolution::is_misfit(text) && text.contains('/') && !text.contains(file) {
-                        continue;
-                    }
-                    let moves = resolution::may_be_elsewhere(text);
-                    known.retain(|it| {
-                        let Detail::Error { of, resolved, .. } = &mut self.facts[*it].detail else {
-                            return false;
-                        };
-                        let there = of.as_deref().and_then(command::directory);
-                        let elsewhere = !moves && is_elsewhere(here, there, self.base);
-                        *resolved = Some(number).filter(|_| !elsewhere);
-                        elsewhere
-                    });
-                }
-                None
+            return Some(*known);
+        }
+        same.push(self.facts.len());
+        let detail = Detail::Error { of: Some(of.into()), resolved: None, similar: None, excused: None };
+        self.push(Fact::from_tools(ToolTopic::Errors, number, text, detail));
+        Some(self.facts.len() - 1)
+    }
+
+    /// Records a success, which resolves the failures of the same command or call.
+    pub(super) fn record_success(&mut self, number: usize, of: &str) {
+        let here = command::directory(of);
+        let Some(same) = self.open.get_mut(&command::attempt_key(of)) else { return };
+        let file = of.rsplit(' ').next().map(file_name).unwrap_or_default();
+        for (text, known) in same {
+            // An edit that did not fit one file is not mended by an edit of another one.
+            if resolution::is_misfit(text) && text.contains('/') && !text.contains(file) {
+                continue;
             }
+            let moves = resolution::may_be_elsewhere(text);
+            known.retain(|it| {
+                let Detail::Error { of, resolved, .. } = &mut self.facts[*it].detail else { return false };
+                let there = of.as_deref().and_then(command::directory);
+                let elsewhere = !moves && is_elsewhere(here, there, self.base);
+                *resolved = Some(number).filter(|_| !elsewhere);
+                elsewhere
+            });
         }
     }
 

@@ -19,7 +19,7 @@ const COMPILERS: [&str; 7] = ["go", "cargo", "gradle", "gradlew", "mvn", "dotnet
 const COMPILES: [&str; 5] = ["build", "check", "vet", "compile", "test"];
 
 impl Errors<'_> {
-    /// Records the operations that must succeed before an error of `command` may be gone.
+    /// Records the operations that must succeed before an error may be gone.
     pub(in crate::facts::work) fn track_operations(&mut self, error: usize, parsed: &ParsedCommand) {
         /// Maximum number of errors that are kept per operation.
         const KEPT: usize = 64;
@@ -52,8 +52,8 @@ impl Errors<'_> {
         }
     }
 
-    /// Records that `command` succeeded: errors whose operations have all succeeded since may be gone.
-    pub(in crate::facts::work) fn record_success(&mut self, run: &Run) {
+    /// A command succeeded: errors whose operations have all succeeded since may be gone.
+    pub(in crate::facts::work) fn end_operations(&mut self, run: &Run) {
         let Run { number, command, parsed, .. } = *run;
         let here = command::directory(command);
         // With `--no-verify`, the hook that failed did not run.

@@ -8,7 +8,7 @@ use crate::facts::FileOp;
 use crate::facts::work::Run;
 use crate::facts::work::command::ParsedCommand;
 use crate::facts::work::files::{FileState, Files, is_unexpanded, mentions};
-use crate::facts::work::paths::{file_name, is_absolute, path, printed};
+use crate::facts::work::paths::{file_name, is_absolute, is_at_or_below, path, printed};
 
 /// Who changed a file in this session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl Repository {
         self.untracked.extend(parsed.untracked_files().map(|it| path(it, dir, base)));
         let known = &files.by_path;
         let resolve = |it: &Listed| known_path(known, it, if it.from_root { tree } else { dir }, base);
-        let committed = self.uncommitted.run(number, parsed, output, resolve);
+        let committed = self.uncommitted.read(run, resolve);
         let listings: Vec<Listing> =
             parsed.programs().filter_map(|it| Listing::of(&it, parsed, output)).collect();
         let whole = listings.iter().any(|it| it.whole);
@@ -171,10 +171,6 @@ fn note_change(
     // The message of the read stays: a kept tail that holds only the commit does not show the read.
     let number = read_at.filter(|_| stays(op) && known != Some(FileOp::Mentioned)).unwrap_or(number);
     files.by_path.insert(name, FileState::new(number, op));
-}
-
-fn is_at_or_below(path: &str, place: &str) -> bool {
-    path.strip_prefix(place).is_some_and(|it| it.is_empty() || it.starts_with('/'))
 }
 
 /// Whether a list of git contains a file, or the untracked directory that it is in.

@@ -7,7 +7,7 @@ use crate::facts::voice::ToolTopic;
 use crate::facts::work::Run;
 use crate::facts::work::command::ParsedCommand;
 use crate::facts::work::files::{FileState, Files};
-use crate::facts::work::paths::path;
+use crate::facts::work::paths::{is_at_or_below, path};
 use crate::facts::{Detail, Fact, FileOp};
 
 impl Repository {
@@ -43,13 +43,9 @@ impl Repository {
         for line in output.text.as_str().lines().filter(|_| parsed.cleans()) {
             let Some(named) = line.strip_prefix("Removing ") else { continue };
             let name = path(named.trim_end_matches('/'), parsed.git_directory().as_deref(), files.base);
-            let below =
-                |it: &str| it.strip_prefix(&name).is_some_and(|it| it.is_empty() || it.starts_with('/'));
-            files
-                .by_path
-                .iter_mut()
-                .filter(|it| below(it.0))
-                .for_each(|it| *it.1 = FileState::new(number, FileOp::Deleted));
+            for (_, file) in files.by_path.iter_mut().filter(|it| is_at_or_below(it.0, &name)) {
+                *file = FileState::new(number, FileOp::Deleted);
+            }
             self.uncommitted.delete(&name);
         }
         discarded

@@ -1,5 +1,6 @@
 //! The commits that the newest `git log` lists, and those that were made after it.
 
+use super::super::Run;
 use super::super::command::{ParsedCommand, greps};
 use super::super::files::mentions;
 use super::{COMMITTED, INITIALIZED, git_args, is_same_commit};
@@ -64,14 +65,8 @@ pub(in crate::facts::work) struct Log {
 impl Log {
     /// Reads a successful command. `tree`: the other worktree or repository in which it ran; `prompts`: the
     /// user's prompts so far.
-    pub(in crate::facts::work) fn run(
-        &mut self,
-        number: usize,
-        command: &ParsedCommand,
-        output: &str,
-        tree: Option<&str>,
-        prompts: &[String],
-    ) {
+    pub(super) fn read(&mut self, run: &Run, tree: Option<&str>, prompts: &[String]) {
+        let (command, output) = (run.parsed, run.output.text.as_str());
         let amends = command.programs().any(|it| it.contains(&"--amend"));
         // What was listed before is of another repository.
         if tree.is_none() && (output.contains(INITIALIZED) || output.contains("(root-commit)")) {
@@ -107,28 +102,20 @@ impl Log {
             self.since += 1;
             self.made.push((hash.as_str().to_owned(), subject));
         }
-        self.read_listing(number, command, output, tree, if amends { 0 } else { unprinted }, prompts);
+        self.read_listing(run, tree, if amends { 0 } else { unprinted }, prompts);
     }
 
     /// Reads a log. `unprinted`: how many of its newest commits the same command made without printing them.
-    fn read_listing(
-        &mut self,
-        number: usize,
-        command: &ParsedCommand,
-        output: &str,
-        tree: Option<&str>,
-        unprinted: usize,
-        prompts: &[String],
-    ) {
+    fn read_listing(&mut self, run: &Run, tree: Option<&str>, unprinted: usize, prompts: &[String]) {
         // The log of another repository does not replace what is known of this one.
         let elsewhere = tree.is_some_and(|it| !mentions::is_of_other_tree(it, None));
         let here = elsewhere && self.commits.iter().any(|it| apart_from_tree(&it.1).1.is_empty());
-        if let Some((range, mut listed)) = of_head(command, output).filter(|_| !here) {
+        if let Some((range, mut listed)) = of_head(run.parsed, run.output.text.as_str()).filter(|_| !here) {
             for (_, subject) in listed.iter_mut() {
                 subject.extend(tree.map(|it| format!("{IN_TREE}{it})")));
             }
             self.range = range;
-            self.at = Some(number);
+            self.at = Some(run.number);
             (self.since, self.unprinted) = (0, 0);
             for commit in listed.iter().take(unprinted).rev() {
                 if !self.commits.iter().any(|it| is_same_commit(&it.0, &commit.0)) {
@@ -150,7 +137,7 @@ impl Log {
                     }
                 }
             }
-            self.find_commit_of_prompt(number, prompts);
+            self.find_commit_of_prompt(run.number, prompts);
         }
     }
 
@@ -181,7 +168,7 @@ impl Log {
     }
 
     /// Takes over the commits from a line of an earlier summary. Returns whether the line lists commits.
-    pub(in crate::facts::work) fn resume(&mut self, told: &str) -> bool {
+    pub(super) fn resume(&mut self, told: &str) -> bool {
         let Some(rest) = told.strip_prefix(COMMITS) else { return false };
         let notes = rest.strip_prefix(" (").filter(|_| !rest.starts_with(IN_TREE));
         let listed = notes.and_then(|it| it.split_once(')')).map_or(rest, |it| it.1);
@@ -220,12 +207,12 @@ impl Log {
     }
 
     /// Whether something other than the session makes commits.
-    pub(in crate::facts::work) fn commits_by_itself(&self) -> bool {
+    pub(super) fn commits_by_itself(&self) -> bool {
         self.of_prompt.is_some() || self.claimed.is_some()
     }
 
     /// The lines for the ledger: this session's commits that are not lost, and who else commits.
-    pub(in crate::facts::work) fn ledger_lines(
+    pub(super) fn ledger_lines(
         &self,
         is_lost: impl Fn(&str) -> bool,
         origin: &dyn Fn(usize) -> usize,

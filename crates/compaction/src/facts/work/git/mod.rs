@@ -60,7 +60,7 @@ impl Repository {
 
     /// Reads what a command that is not known to have failed did. `prompts`: the user's, so far.
     pub(super) fn read(&mut self, run: &Run, files: &mut Files, prompts: &[String]) {
-        let Run { number, command, parsed, output } = *run;
+        let Run { command, parsed, output, .. } = *run;
         let text = output.text.as_str();
         self.commits.keep_named(command);
         self.commits.keep_named(clip(text, 20_000).0);
@@ -76,7 +76,7 @@ impl Repository {
         if output.cleared && parsed.is_read_only() {
             return;
         }
-        self.log.run(number, parsed, text, tree.as_deref(), prompts);
+        self.log.read(run, tree.as_deref(), prompts);
         self.read_changes(run, files);
     }
 

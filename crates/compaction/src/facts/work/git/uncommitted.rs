@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::command::ParsedCommand;
+use super::super::paths::is_at_or_below;
+use super::super::{Run, and_more};
 use super::listing::{Change, Listed, Listing, may_be_same_file, of_commit};
 use super::{COMMITTED, git_args};
 
@@ -43,8 +44,7 @@ impl Uncommitted {
 
     /// Forgets a deleted file or directory: its edits are not left to commit.
     pub(in crate::facts::work) fn delete(&mut self, path: &str) {
-        let below = |it: &str| it.strip_prefix(path).is_some_and(|it| it.is_empty() || it.starts_with('/'));
-        self.changed.retain(|it, _| !below(it));
+        self.changed.retain(|it, _| !is_at_or_below(it, path));
     }
 
     pub(in crate::facts::work) fn is_changed(&self, path: &str) -> bool {
@@ -57,13 +57,8 @@ impl Uncommitted {
 
     /// Reads a successful command; in doubt, a file counts as committed. `resolve`: the known path of a
     /// listed file. Returns the files that were staged by name and committed.
-    pub(in crate::facts::work) fn run(
-        &mut self,
-        number: usize,
-        command: &ParsedCommand,
-        output: &str,
-        resolve: impl Fn(&Listed) -> Option<String>,
-    ) -> Vec<String> {
+    pub(super) fn read(&mut self, run: &Run, resolve: impl Fn(&Listed) -> Option<String>) -> Vec<String> {
+        let (number, command, output) = (run.number, run.parsed, run.output.text.as_str());
         let mut named = Vec::new();
         // What is printed before the commit's own line shows the state before it; the rest, that after it.
         let commits =
@@ -189,11 +184,7 @@ impl Uncommitted {
 
     /// The line for the ledger; `None` if the session neither edits nor commits and git lists no change to a
     /// tracked file. `unseen`: commits are made that no command shows.
-    pub(in crate::facts::work) fn ledger_line(
-        &self,
-        unseen: bool,
-        origin: &dyn Fn(usize) -> usize,
-    ) -> Option<String> {
+    pub(super) fn ledger_line(&self, unseen: bool, origin: &dyn Fn(usize) -> usize) -> Option<String> {
         /// Maximum number of files that are named.
         const NAMED: usize = 12;
         /// Maximum number of earlier untracked files that are named.
@@ -246,8 +237,7 @@ impl Uncommitted {
             Change::Deleted => format!("D {path}"),
         };
         let named: Vec<String> = newest.iter().take(NAMED).map(name).collect();
-        let more = newest.len() - named.len();
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let more = and_more(newest.len() - named.len());
         let within = |dir: &str| newest.iter().any(|it| it.0.starts_with(dir));
         let before: Vec<&str> = before.iter().map(|it| it.0.as_str()).filter(|it| !within(it)).collect();
         let others = match &before[..] {
@@ -267,6 +257,8 @@ impl Uncommitted {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::work::command::ParsedCommand;
+    use history::Output;
 
     #[test]
     fn says_what_a_subagent_may_have_changed() {
@@ -282,9 +274,9 @@ mod tests {
     }
 
     fn run(work: &mut Uncommitted, number: usize, command: &str, output: &str) {
-        work.run(number, &ParsedCommand::of(command), output, |it| {
-            Some(it.path.trim_start_matches(".../").to_owned())
-        });
+        let (parsed, output) = (&ParsedCommand::of(command), &Output::new("", output));
+        let run = Run { number, command, parsed, output };
+        work.read(&run, |it| Some(it.path.trim_start_matches(".../").to_owned()));
     }
 
     #[test]

@@ -239,10 +239,10 @@ impl Work<'_> {
         let found = outcome.exit.map_or(!output.failed && !died, |it| it == 0);
         self.errors.note_try(run, found);
         if found {
-            self.errors.record(number, command, None);
+            self.errors.record_success(number, command);
             self.errors.resolve_wrong_calls(run);
         } else if let Some(error) = fatal_line(output)
-            && let Some(error) = self.errors.record(number, command, Some(error))
+            && let Some(error) = self.errors.record_failure(number, command, error)
         {
             self.errors.expect_retry(error, run);
         }
@@ -262,7 +262,7 @@ impl Work<'_> {
         let text = outcome.error.clone().or_else(|| outcome.result.clone());
         self.errors.note_try(run, false);
         // A failure that says nothing resolves none.
-        if let Some(error) = text.and_then(|it| self.errors.record(number, command, Some(it))) {
+        if let Some(error) = text.and_then(|it| self.errors.record_failure(number, command, it)) {
             self.errors.track_operations(error, parsed);
             self.errors.expect_retry(error, run);
         }
@@ -277,7 +277,7 @@ impl Work<'_> {
         let unmasked =
             outcome.exit.is_none_or(|it| it == 0) && !parsed.masks_exit_code() && !parsed.hides_failure();
         if ok || !nothing && unmasked {
-            self.errors.record(number, command, None);
+            self.errors.record_success(number, command);
         }
         let well = ok && (!parsed.hides_failure() || is_empty_output(output));
         self.errors.note_try(run, well);
@@ -286,7 +286,7 @@ impl Work<'_> {
             self.errors.resolve_wrong_calls(run);
         }
         if well {
-            self.errors.record_success(run);
+            self.errors.end_operations(run);
             self.record_scripts(run);
             self.errors.resolve_by_success(run);
             self.files.forget_reinstalled(parsed);
@@ -310,9 +310,9 @@ impl Work<'_> {
     /// Records that the scripts which `npm test` says it runs succeeded.
     fn record_scripts(&mut self, run: &Run) {
         for script in package_scripts(run.parsed, printed(run.output)) {
-            self.errors.record(run.number, &script, None);
+            self.errors.record_success(run.number, &script);
             let parsed = ParsedCommand::of(&script);
-            self.errors.record_success(&Run { command: &script, parsed: &parsed, ..*run });
+            self.errors.end_operations(&Run { command: &script, parsed: &parsed, ..*run });
         }
     }
 }
