@@ -63,6 +63,12 @@ const FAILURE_STARTS: [&str; 22] = [
 /// Prefixes of the output of a call that never ran because a parallel call failed (Claude Code 2.1).
 const NEVER_RAN: [&str; 2] = ["Sibling tool call errored", "Cancelled: parallel tool call"];
 
+/// Prefix of a line about the repository.
+pub(crate) const REPOSITORY: &str = "git: ";
+
+/// Number of messages within which an agent returns to what it listed or tried.
+const RECENT_MESSAGES: usize = 60;
+
 /// A command that ran, and the message with its output.
 #[derive(Clone, Copy)]
 struct Run<'a> {
@@ -105,22 +111,16 @@ pub(in crate::facts) fn read(
     origin: &dyn Fn(usize) -> usize,
     facts: &mut Vec<Fact>,
 ) -> (Vec<Fact>, Commits) {
-    let reports = tools::reports_failures(history.meta.agent.as_deref());
-    let mut work = Work {
-        base,
-        files: Files::new(base),
-        errors: Errors::new(base),
-        unmarked_means_success: reports,
-        ..Work::default()
-    };
+    let unmarked_means_success = tools::reports_failures(history.meta.agent.as_deref());
+    let (files, errors) = (Files::new(base), Errors::new(base));
+    let mut work = Work { base, unmarked_means_success, files, errors, ..Work::default() };
     work.resume(facts);
     work.replay(history);
     work.drop_lost_commits();
     let repository = work.repository.ledger_lines(origin);
     let end = history.messages().len();
     equal::drop_settled_errors(&mut work.errors.facts, end);
-    let task_lists = std::mem::take(&mut work.task_lists);
-    task_lists::tell(task_lists, &mut work.files, work.turns.last().copied(), facts);
+    task_lists::tell(&work.task_lists, &mut work.files, work.turns.last().copied(), facts);
     work.drop_old_checks();
     work.files.complete_summary_paths();
     work.files.join_spellings();
@@ -213,30 +213,7 @@ impl Work<'_> {
         }
         text
     }
-}
 
-/// Prefix of a line about the repository.
-pub(crate) const REPOSITORY: &str = "git: ";
-
-/// Number of messages within which an agent returns to what it listed or tried.
-const RECENT_MESSAGES: usize = 60;
-
-/// The end of a list whose other items are left out.
-fn and_more(items: usize) -> String {
-    if items > 0 { format!(" and {items} more") } else { String::new() }
-}
-
-fn rolled_back(undone: &RolledBack, base: &str) -> String {
-    /// Maximum number of files that are named.
-    const NAMED: usize = 8;
-    let named: Vec<String> = undone.changed.iter().take(NAMED).map(|it| path(it, None, Some(base))).collect();
-    let more = and_more(undone.changed.len() - named.len());
-    let turns =
-        if undone.turns == 1 { "1 turn was".to_owned() } else { format!("{} turns were", undone.turns) };
-    format!("{turns} rolled back; what they changed may still be on disk: {}{more}", named.join(", "))
-}
-
-impl Work<'_> {
     fn read_output(
         &mut self,
         number: usize,
@@ -348,6 +325,21 @@ impl Work<'_> {
             self.facts.push(Fact::from_user(Topic::Decisions, number, said, detail));
         }
     }
+}
+
+/// The end of a list whose other items are left out.
+fn and_more(items: usize) -> String {
+    if items > 0 { format!(" and {items} more") } else { String::new() }
+}
+
+fn rolled_back(undone: &RolledBack, base: &str) -> String {
+    /// Maximum number of files that are named.
+    const NAMED: usize = 8;
+    let named: Vec<String> = undone.changed.iter().take(NAMED).map(|it| path(it, None, Some(base))).collect();
+    let more = and_more(undone.changed.len() - named.len());
+    let turns =
+        if undone.turns == 1 { "1 turn was".to_owned() } else { format!("{} turns were", undone.turns) };
+    format!("{turns} rolled back; what they changed may still be on disk: {}{more}", named.join(", "))
 }
 
 /// Whether a call delegates to a kind of subagent that changes no files (Claude Code, OpenCode, Codex).

@@ -144,14 +144,14 @@ fn forget_rewritten(lists: &mut TaskLists, actions: &[Action]) {
 }
 
 /// Notes the files of the tasks, and says how many are open and which come first. `turn`: the message of the last prompt.
-pub(super) fn tell(lists: TaskLists, files: &mut Files, turn: Option<usize>, facts: &mut Vec<Fact>) {
+pub(super) fn tell(lists: &TaskLists, files: &mut Files, turn: Option<usize>, facts: &mut Vec<Fact>) {
     for (name, list) in lists {
         for task in list.tasks.values().filter(|it| it.ticked).take(MAX_TASKS) {
             files.note_listed(task.at, mentions::in_prose(&task.text));
         }
         let told = |it: &Fact| [NOT_TICKED, THEN, BEGUN].iter().any(|of| it.text.contains(of));
-        facts.retain(|it| !(it.topic.is_open_step() && it.text.starts_with(&name) && told(it)));
-        let gone = matches!(files.last_op(&name), Some(FileOp::Deleted | FileOp::Renamed));
+        facts.retain(|it| !(it.topic.is_open_step() && it.text.starts_with(name) && told(it)));
+        let gone = matches!(files.last_op(name), Some(FileOp::Deleted | FileOp::Renamed));
         let mut tasks =
             list.open().map(|(number, it)| format!("{number} {}", clip(&flat(&it.text), MAX_TASK).0));
         let Some(first) = tasks.next().filter(|_| !gone) else { continue };

@@ -1,7 +1,7 @@
 //! What a command prints: files and their contents, lists of paths, counts, and what does not exist.
 
 use super::{ParsedCommand, greps};
-use crate::facts::work::paths::{file_name, is_absolute, path};
+use crate::facts::work::paths::{file_name, is_absolute, is_at_or_below, path};
 use history::tools::{Action, Joint, Program};
 
 /// Programs that list files.
@@ -49,11 +49,7 @@ impl ParsedCommand {
             if file_name(head) == file_name(says) && !["rm", "rmdir", "mv", "git"].contains(&head) {
                 let plain = |it: &str| it.trim_start_matches("./").trim_end_matches('/').to_owned();
                 let names = |word: &str| {
-                    let gone = |it: &&str| {
-                        plain(word)
-                            .strip_prefix(&plain(it))
-                            .is_some_and(|it| it.is_empty() || it.starts_with('/'))
-                    };
+                    let gone = |it: &&str| is_at_or_below(&plain(word), &plain(it));
                     removed.iter().any(gone)
                 };
                 return what

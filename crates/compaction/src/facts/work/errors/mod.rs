@@ -2,7 +2,6 @@
 
 pub(super) mod equal;
 pub(in crate::facts) mod excuses;
-mod operations;
 pub(in crate::facts) mod resolution;
 mod retries;
 

@@ -99,10 +99,9 @@ impl Errors<'_> {
     pub(in crate::facts::work) fn resolve_probe(&mut self, run: &Run) {
         /// Maximum words of a script that does little more than load modules.
         const SHORT: usize = 8;
-        let Run { number, command, .. } = *run;
-        let Some(words) = command::inline_script_words(command) else { return };
+        let Some(words) = command::inline_script_words(run.command) else { return };
         for error in self.recent() {
-            let near = number.saturating_sub(error.message) <= 2 * NEAR;
+            let near = run.number.saturating_sub(error.message) <= 2 * NEAR;
             let Some((text, Some(of), resolved)) = unresolved(error) else { continue };
             let lacks_module = LACKS_MODULE.is_match(text);
             // Further away, or if a short script could not load a module, only if the new one has all its words.
@@ -110,9 +109,9 @@ impl Errors<'_> {
                 let alike = near && !(lacks_module && it.len() <= SHORT);
                 is_same_subject(&it, &words) && (alike || it.is_subset(&words))
             };
-            let same = interpreter(of) == interpreter(command);
+            let same = interpreter(of) == interpreter(run.command);
             if same && command::inline_script_words(of).is_some_and(again) {
-                *resolved = Some(number);
+                *resolved = Some(run.number);
             }
         }
     }
@@ -170,9 +169,8 @@ impl Errors<'_> {
 
     /// After a success: resolves recent wrong calls of its programs, or of a missing one that it replaces.
     pub(in crate::facts::work) fn resolve_wrong_calls(&mut self, run: &Run) {
-        let Run { number, parsed, .. } = *run;
-        let names = parsed.names();
-        for error in self.recent().filter(|it| number.saturating_sub(it.message) <= NEAR) {
+        let names = run.parsed.names();
+        for error in self.recent().filter(|it| run.number.saturating_sub(it.message) <= NEAR) {
             let Some((text, Some(of), resolved)) = unresolved(error) else { continue };
             // A JSON syntax error is about data, not about the call.
             if !WRONG_CALL.is_match(text) || text.contains("JSON") {
@@ -182,12 +180,13 @@ impl Errors<'_> {
             let missing = MISSING_PROGRAM.captures(text).and_then(|it| Some(it.get(1)?.as_str().to_owned()));
             let corrected = match &missing {
                 Some(program) => {
-                    failed.runs_under_other_name(program, parsed) || failed.goes_without(program, parsed)
+                    failed.runs_under_other_name(program, run.parsed)
+                        || failed.goes_without(program, run.parsed)
                 }
                 None => failed.names().iter().any(|it| names.contains(it)),
             };
             if corrected {
-                *resolved = Some(number);
+                *resolved = Some(run.number);
             }
         }
     }

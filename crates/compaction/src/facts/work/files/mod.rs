@@ -1,9 +1,8 @@
 //! The files of the work, each under one path, and what was last done to it.
 
-mod idle;
 pub(super) mod mentions;
 pub(super) mod regenerated;
-mod spellings;
+mod told;
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,11 +11,8 @@ use super::paths::{MAX_PATH_BYTES, file_name, is_absolute, path, printed};
 use crate::facts::text::clip;
 use crate::facts::voice::ToolTopic;
 use crate::facts::{Detail, Fact, FileOp};
+use history::Output;
 use history::tools::{Action, Meaning};
-use history::{History, Output};
-
-/// Maximum number of directories of a path that are looked at.
-const MAX_DEPTH: usize = 24;
 
 /// Whether a directory is named by a shell variable, whose value is unknown.
 pub(super) fn is_unexpanded(dir: &str) -> bool {
@@ -336,17 +332,6 @@ impl<'a> Files<'a> {
             | Meaning::Deliver
             | Meaning::Other => None,
         }
-    }
-
-    /// Tells the last operation on each file that is part of the work.
-    pub(super) fn tell(&mut self, history: &History, facts: &mut Vec<Fact>) {
-        self.drop_idle(history);
-        // A hash map has no stable order.
-        let mut files: Vec<_> = std::mem::take(&mut self.by_path).into_iter().collect();
-        files.sort_by(|a, b| (a.1.message, &a.0).cmp(&(b.1.message, &b.0)));
-        facts.extend(files.into_iter().map(|(path, FileState { message, op, to })| {
-            Fact::from_tools(ToolTopic::Files, message, path, Detail::File { op, to })
-        }));
     }
 }
 

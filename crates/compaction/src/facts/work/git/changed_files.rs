@@ -86,7 +86,7 @@ impl Repository {
         let renames = output.lines().filter_map(renamed).filter(|_| COMMITTED.is_match(output));
         let renames: Vec<_> = renames.filter_map(|[from, to]| Some((whole(from)?, whole(to)?))).collect();
         for (name, change, by, new) in changes {
-            note_change(files, number, name, change, by, new);
+            note(files, number, name, change, by, new);
         }
         // Until it was staged, git listed the old path as deleted.
         for (from, to) in renames {
@@ -130,14 +130,7 @@ pub(in crate::facts::work) fn is_of_other_tree(parsed: &ParsedCommand, base: Opt
 
 /// Notes that git shows a file as changed. `by`: who changed it, if it was changed in this session.
 /// `new`: the first complete list of uncommitted files lacks it.
-fn note_change(
-    files: &mut Files,
-    number: usize,
-    name: String,
-    change: Change,
-    by: Option<ChangedBy>,
-    new: bool,
-) {
+fn note(files: &mut Files, number: usize, name: String, change: Change, by: Option<ChangedBy>, new: bool) {
     // The move tells it: until both paths are staged, git lists one as deleted and the other as new.
     let gone = files.moved.iter().any(|(from, _)| is_at_or_below(&name, from));
     // Whether it was itself moved here, rather than a directory above it.

@@ -4,7 +4,7 @@ use super::super::command::ParsedCommand;
 use super::git_args;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::facts::work) enum Change {
+pub(super) enum Change {
     Modified,
     /// Staged, and not in the last commit.
     Added,
@@ -13,26 +13,26 @@ pub(in crate::facts::work) enum Change {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::facts::work) struct Listed {
-    pub(in crate::facts::work) path: String,
-    pub(in crate::facts::work) change: Change,
+pub(super) struct Listed {
+    pub(super) path: String,
+    pub(super) change: Change,
     /// Whether the path is relative to the root of the repository, wherever git ran.
-    pub(in crate::facts::work) from_root: bool,
+    pub(super) from_root: bool,
 }
 
 /// What a command lists as not committed.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::facts::work) struct Listing {
-    pub(in crate::facts::work) files: Vec<Listed>,
+pub(super) struct Listing {
+    pub(super) files: Vec<Listed>,
     /// Whether the list is complete.
-    pub(in crate::facts::work) whole: bool,
+    pub(super) whole: bool,
     /// Whether the client shortened the output, so that even a complete list shows only a part.
-    pub(in crate::facts::work) cut: bool,
+    pub(super) cut: bool,
 }
 
 impl Listing {
     /// Reads the output of the program `words` of `command`; `None` if it does not list uncommitted files.
-    pub(in crate::facts::work) fn of(words: &[&str], command: &ParsedCommand, output: &str) -> Option<Self> {
+    pub(super) fn of(words: &[&str], command: &ParsedCommand, output: &str) -> Option<Self> {
         match git_args(words)? {
             ["status", rest @ ..] => Self::of_status(rest, command, output),
             ["diff", rest @ ..] => {
@@ -169,7 +169,7 @@ fn of_diff(form: &str, output: &str) -> Vec<Listed> {
 }
 
 /// The files that a commit says it made, deleted or renamed.
-pub(in crate::facts::work) fn of_commit(output: &str) -> Vec<Listed> {
+pub(super) fn of_commit(output: &str) -> Vec<Listed> {
     let mut out = Vec::new();
     for line in output.lines().map(str::trim) {
         for (mark, change) in [("create mode ", Change::Added), ("delete mode ", Change::Deleted)] {
@@ -185,7 +185,7 @@ pub(in crate::facts::work) fn of_commit(output: &str) -> Vec<Listed> {
 }
 
 /// The old and new path in a commit's line about a rename: ` rename src/{a => b}/c.rs (98%)`.
-pub(in crate::facts::work) fn renamed(line: &str) -> Option<[String; 2]> {
+pub(super) fn renamed(line: &str) -> Option<[String; 2]> {
     let (renamed, _) = line.trim().strip_prefix("rename ")?.rsplit_once(" (")?;
     let (before, rest) = renamed.split_once('{').unwrap_or(("", renamed));
     let (names, behind) = rest.split_once('}').unwrap_or((rest, ""));
@@ -194,7 +194,7 @@ pub(in crate::facts::work) fn renamed(line: &str) -> Option<[String; 2]> {
 }
 
 /// Whether one path ends with the other, perhaps cut by `git diff --stat` (`.../a.rs`): they may be one file.
-pub(in crate::facts::work) fn may_be_same_file(one: &str, other: &str) -> bool {
+pub(super) fn may_be_same_file(one: &str, other: &str) -> bool {
     let bare = |it: &str| it.strip_prefix(".../").unwrap_or(it).to_owned();
     let (one, other) = (bare(one), bare(other));
     let ends = |long: &str, short: &str| {

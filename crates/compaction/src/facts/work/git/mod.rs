@@ -3,7 +3,7 @@
 mod changed_files;
 pub(in crate::facts) mod commits;
 mod discards;
-pub(super) mod listing;
+mod listing;
 pub(in crate::facts) mod log;
 pub(super) mod uncommitted;
 

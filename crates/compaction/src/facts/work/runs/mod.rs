@@ -41,13 +41,7 @@ fn outcome_of_cleared(output: &Output, command: &ParsedCommand) -> Outcome {
 }
 
 impl Work<'_> {
-    pub(in crate::facts::work) fn read_run(
-        &mut self,
-        number: usize,
-        call: &Call,
-        actions: &[Action],
-        output: &Output,
-    ) {
+    pub(super) fn read_run(&mut self, number: usize, call: &Call, actions: &[Action], output: &Output) {
         let commands: Vec<&str> = actions.iter().filter_map(|it| it.command.as_deref()).collect();
         let mut outcome =
             outcome::read(output, &commands.join("\n"), self.unmarked_means_success == Some(true));
@@ -147,7 +141,7 @@ impl Work<'_> {
         }
     }
 
-    pub(in crate::facts::work) fn record_directory(&mut self, command: &str, dir: Option<&str>) {
+    fn record_directory(&mut self, command: &str, dir: Option<&str>) {
         let dir = match (command::directory(command), dir) {
             (Some(to), from) => path(to, from, self.base),
             (None, Some(from)) => path(from, None, self.base),
@@ -161,13 +155,7 @@ impl Work<'_> {
         self.recent_dirs.push(if other { dir } else { String::new() });
     }
 
-    pub(in crate::facts::work) fn record_outcome(
-        &mut self,
-        number: usize,
-        command: &str,
-        mut outcome: Outcome,
-        output: &Output,
-    ) {
+    fn record_outcome(&mut self, number: usize, command: &str, mut outcome: Outcome, output: &Output) {
         let command = self.without_base(command.trim());
         if command.is_empty() {
             return;
@@ -315,11 +303,9 @@ impl Work<'_> {
             self.errors.end_operations(&Run { command: &script, parsed: &parsed, ..*run });
         }
     }
-}
 
-impl Work<'_> {
     /// Removes the hashes of lost commits (amended, rebased or reset since) from the results of commands.
-    pub(in crate::facts::work) fn drop_lost_commits(&mut self) {
+    pub(super) fn drop_lost_commits(&mut self) {
         for fact in &mut self.commands {
             let Detail::Command { outcome, .. } = &mut fact.detail else { continue };
             let Some(result) = outcome.result.as_deref().and_then(|it| it.strip_prefix("committed ")) else {
@@ -426,7 +412,7 @@ fn is_empty_output(output: &Output) -> bool {
 }
 
 /// Whether the last commands all ran in the same directory, other than the working directory.
-pub(in crate::facts::work) fn has_moved(recent_dirs: &[String]) -> bool {
+pub(super) fn has_moved(recent_dirs: &[String]) -> bool {
     recent_dirs.len() >= RECENT_COMMANDS
         && recent_dirs.iter().all(|it| *it == recent_dirs[0] && !it.is_empty())
 }
