@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use super::command::{self, Operation, ParsedCommand};
+use super::and_more;
+use super::command::{self, Operation, ParsedCommand, Run};
 use super::files::Files;
 use super::outcome::Outcome;
 use super::paths::path;
-use super::{Run, and_more};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat, without_escapes};
 use crate::facts::voice::ToolTopic;
@@ -225,10 +225,10 @@ impl Checks {
         }
     }
 
-    /// Continues what an earlier summary says of a report.
-    pub(super) fn resume(&mut self, fact: &Fact) {
-        let Detail::Diagnostics { by } = &fact.detail else { return };
-        let Some((file, told)) = fact.text.split_once(": ") else { return };
+    /// Takes over what an earlier summary says of a report. Returns whether it is about one.
+    pub(super) fn resume(&mut self, fact: &Fact) -> bool {
+        let Detail::Diagnostics { by } = &fact.detail else { return false };
+        let Some((file, told)) = fact.text.split_once(": ") else { return true };
         let entry = (file.to_owned(), vec![told.to_owned()]);
         match self.reports.iter_mut().find(|it| it.command == *by) {
             Some(report) => drop(report.files.insert(entry.0, entry.1)),
@@ -241,39 +241,37 @@ impl Checks {
                 files: Diagnostics::from([entry]),
             }),
         }
+        true
     }
 
     /// Tells the newest reports, without the files that were changed since.
-    pub(super) fn tell_reports(&mut self, files: &Files, prompts: usize, facts: &mut Vec<Fact>) {
-        for report in std::mem::take(&mut self.reports) {
+    pub(super) fn tell_reports(&self, files: &Files, prompts: usize, facts: &mut Vec<Fact>) {
+        for CheckReport { message, command, dir, prompts: before, files: reported, .. } in &self.reports {
             // What an earlier turn left as it was is not the task, unless the next request asks for it.
-            if report.prompts + 1 < prompts {
+            if before + 1 < prompts {
                 continue;
             }
-            let CheckReport { message, command, dir, .. } = report;
             let changed = |it: &String| {
-                files.changes.iter().any(|change| change.message > message && *change.text == **it)
+                files.changes.iter().any(|change| change.message > *message && *change.text == **it)
             };
-            let told =
-                report.files.into_iter().map(|(file, told)| (path(&file, dir.as_deref(), files.base), told));
-            let mut told: Vec<(String, Vec<String>)> = told.filter(|it| !changed(&it.0)).collect();
+            let left = reported.iter().map(|(file, told)| (path(file, dir.as_deref(), files.base), told));
+            let mut left: Vec<(String, &Vec<String>)> = left.filter(|it| !changed(&it.0)).collect();
             // What the session changed comes first.
-            let own = |it: &String| files.has_changed(it);
-            told.sort_by_key(|it| !own(&it.0));
+            left.sort_by_key(|it| !files.last_op(&it.0).is_some_and(FileOp::changes));
             let mut tell = |text: String| {
                 let detail = Detail::Diagnostics { by: command.clone() };
-                facts.push(Fact::from_tools(ToolTopic::Errors, message, text, detail));
+                facts.push(Fact::from_tools(ToolTopic::Errors, *message, text, detail));
             };
-            for (file, said) in told.iter().take(MAX_FILES) {
-                let more = match said.len() {
+            for (file, told) in left.iter().take(MAX_FILES) {
+                let more = match told.len() {
                     0..=MAX_TOLD => String::new(),
                     MAX_KEPT.. => "; and many more".to_owned(),
                     all => format!("; and {} more", all - MAX_TOLD),
                 };
-                tell(format!("{file}: {}{more}", said[..said.len().min(MAX_TOLD)].join("; ")));
+                tell(format!("{file}: {}{more}", told[..told.len().min(MAX_TOLD)].join("; ")));
             }
-            if told.len() > MAX_FILES {
-                tell(format!("and in {} more files", told.len() - MAX_FILES));
+            if left.len() > MAX_FILES {
+                tell(format!("and in {} more files", left.len() - MAX_FILES));
             }
         }
     }

@@ -21,7 +21,6 @@ use crate::facts::text::{clip, flat, without_escapes};
 use crate::facts::voice::{ToolTopic, UserReply};
 use crate::facts::{Detail, Fact, FileOp, Topic, input_of};
 use checks::Checks;
-use command::ParsedCommand;
 use errors::{Errors, equal};
 use files::{Files, mentions};
 use git::Repository;
@@ -69,15 +68,6 @@ pub(crate) const REPOSITORY: &str = "git: ";
 /// Number of messages within which an agent returns to what it listed or tried.
 const RECENT_MESSAGES: usize = 60;
 
-/// A command that ran, and the message with its output.
-#[derive(Clone, Copy)]
-struct Run<'a> {
-    number: usize,
-    command: &'a str,
-    parsed: &'a ParsedCommand,
-    output: &'a Output,
-}
-
 #[derive(Default)]
 struct Work<'a> {
     base: Option<&'a str>,
@@ -118,8 +108,7 @@ pub(in crate::facts) fn read(
     work.replay(history);
     work.drop_lost_commits();
     let repository = work.repository.ledger_lines(origin);
-    let end = history.messages().len();
-    equal::drop_settled_errors(&mut work.errors.facts, end);
+    equal::drop_settled_errors(&mut work.errors.facts, history.messages().len());
     task_lists::tell(&work.task_lists, &mut work.files, work.turns.last().copied(), facts);
     work.drop_old_checks();
     work.files.complete_summary_paths();
@@ -142,20 +131,10 @@ pub(in crate::facts) fn read(
 impl Work<'_> {
     /// Moves what an earlier summary says about files, open errors and the repository from `facts` to `self`.
     fn resume(&mut self, facts: &mut Vec<Fact>) {
-        for fact in facts.iter() {
-            self.files.resume(fact);
-            self.errors.resume(fact);
-            self.checks.resume(fact);
-        }
         facts.retain(|it| {
-            !matches!(
-                it.detail,
-                Detail::File { .. }
-                    | Detail::Diagnostics { .. }
-                    | Detail::Error { of: Some(_), resolved: None, .. }
-            )
+            let known = self.files.resume(it) || self.errors.resume(it) || self.checks.resume(it);
+            !(known || it.text.strip_prefix(REPOSITORY).is_some_and(|it| self.repository.resume(it)))
         });
-        facts.retain(|it| it.text.strip_prefix(REPOSITORY).is_none_or(|told| !self.repository.resume(told)));
     }
 
     fn replay(&mut self, history: &History) {

@@ -14,6 +14,7 @@ use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::flat;
 pub(in crate::facts::work) use filters::lets_through;
 pub use git::commit_subject;
+use history::Output;
 use history::tools::{self, Program};
 pub(in crate::facts) use inline_script::inline_script_words;
 pub(in crate::facts) use operation::Operation;
@@ -147,6 +148,15 @@ pub fn checks_or_delivers(command: &str) -> bool {
 /// Whether a program searches text.
 pub(in crate::facts::work) fn greps(program: &str) -> bool {
     matches!(program, "grep" | "egrep" | "fgrep" | "rg" | "ag" | "ack")
+}
+
+/// A command that ran, and the message with its output.
+#[derive(Clone, Copy)]
+pub(in crate::facts::work) struct Run<'a> {
+    pub(in crate::facts::work) number: usize,
+    pub(in crate::facts::work) command: &'a str,
+    pub(in crate::facts::work) parsed: &'a ParsedCommand,
+    pub(in crate::facts::work) output: &'a Output,
 }
 
 /// A command line, taken apart once.

@@ -59,9 +59,9 @@ impl<'a> Errors<'a> {
         Self { base, ..Self::default() }
     }
 
-    /// Continues an open error of an earlier summary.
-    pub(super) fn resume(&mut self, fact: &Fact) {
-        let Detail::Error { of: Some(of), resolved: None, similar, .. } = &fact.detail else { return };
+    /// Takes over an open error of an earlier summary. Returns whether it is one.
+    pub(super) fn resume(&mut self, fact: &Fact) -> bool {
+        let Detail::Error { of: Some(of), resolved: None, similar, .. } = &fact.detail else { return false };
         let known = self.facts.len();
         let said = without_durations(&fact.text).into_owned();
         let same = self.open.entry(command::attempt_key(of)).or_default();
@@ -70,6 +70,7 @@ impl<'a> Errors<'a> {
         if similar.is_none() {
             self.track_operations(known, &ParsedCommand::of(of));
         }
+        true
     }
 
     fn push(&mut self, error: Fact) {

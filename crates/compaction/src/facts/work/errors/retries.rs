@@ -5,8 +5,7 @@ use std::collections::HashSet;
 use super::resolution::{MISSING_FILE, may_be_elsewhere};
 use super::{Errors, RECENT, unresolved};
 use crate::facts::text::without_durations;
-use crate::facts::work::Run;
-use crate::facts::work::command::{self, Operation, ParsedCommand};
+use crate::facts::work::command::{self, Operation, ParsedCommand, Run};
 use crate::facts::work::paths::{file_name, is_elsewhere};
 use crate::facts::{Detail, Fact};
 

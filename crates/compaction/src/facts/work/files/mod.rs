@@ -65,20 +65,17 @@ impl<'a> Files<'a> {
         Self { base, ..Self::default() }
     }
 
-    /// Continues what an earlier summary says of a file.
-    pub(super) fn resume(&mut self, fact: &Fact) {
-        let Detail::File { op, to } = &fact.detail else { return };
+    /// Takes over what an earlier summary says of a file. Returns whether it is about one.
+    pub(super) fn resume(&mut self, fact: &Fact) -> bool {
+        let Detail::File { op, to } = &fact.detail else { return false };
         self.summary_messages.insert(fact.message);
         let state = FileState { message: fact.message, op: *op, to: to.clone() };
         self.by_path.insert(fact.text.to_string(), state);
+        true
     }
 
     pub(super) fn last_op(&self, path: &str) -> Option<FileOp> {
         self.by_path.get(path).map(|it| it.op)
-    }
-
-    pub(super) fn has_changed(&self, path: &str) -> bool {
-        self.last_op(path).is_some_and(FileOp::changes)
     }
 
     /// Records the files in the output of a search or listing, unless an operation on them is known. If the

@@ -167,9 +167,8 @@ impl Files<'_> {
             .map(str::to_owned)
             .collect();
         let names: HashSet<String> = self.by_path.keys().cloned().collect();
-        let in_passing =
-            |it: &FileState, path: &str| it.op == FileOp::Mentioned && self.in_passing.contains(path);
-        let seen = self.by_path.iter().filter(|(path, state)| !in_passing(state, path));
+        let seen = self.by_path.iter();
+        let seen = seen.filter(|it| it.1.op != FileOp::Mentioned || !self.in_passing.contains(it.0));
         let seen: HashSet<String> = seen.flat_map(|it| directories(it.0)).map(str::to_owned).collect();
         let is_printed = |path: &str| {
             let mut outputs = history.messages().iter().flat_map(Message::outputs);

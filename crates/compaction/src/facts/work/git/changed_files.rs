@@ -5,8 +5,7 @@ use std::collections::HashMap;
 use super::listing::{Change, Listed, Listing, may_be_same_file, of_commit, renamed};
 use super::{COMMITTED, Repository};
 use crate::facts::FileOp;
-use crate::facts::work::Run;
-use crate::facts::work::command::ParsedCommand;
+use crate::facts::work::command::{ParsedCommand, Run};
 use crate::facts::work::files::{FileState, Files, is_unexpanded, mentions};
 use crate::facts::work::paths::{file_name, is_absolute, is_at_or_below, path, printed};
 

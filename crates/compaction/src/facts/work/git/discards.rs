@@ -4,8 +4,7 @@ use super::Repository;
 use super::commits::branches;
 use crate::facts::text::{clip, flat};
 use crate::facts::voice::ToolTopic;
-use crate::facts::work::Run;
-use crate::facts::work::command::ParsedCommand;
+use crate::facts::work::command::{ParsedCommand, Run};
 use crate::facts::work::files::{FileState, Files};
 use crate::facts::work::paths::{is_at_or_below, path};
 use crate::facts::{Detail, Fact, FileOp};
@@ -16,7 +15,7 @@ impl Repository {
         let Run { number, command, parsed, output } = *run;
         // If a test runs too, the change is taken back only to see the test fail without it.
         let name = |it: &String| path(it, parsed.git_directory().as_deref(), files.base);
-        let changed = |it: &String| files.has_changed(&name(it));
+        let changed = |it: &String| files.last_op(&name(it)).is_some_and(FileOp::changes);
         let edited = parsed.restored_files().iter().any(changed);
         let discards = self.resets_changes(number, parsed) || parsed.discards_changes(edited);
         let discarded = (discards && !parsed.runs_tests()).then(|| {

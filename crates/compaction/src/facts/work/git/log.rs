@@ -1,7 +1,6 @@
 //! The commits that the newest `git log` lists, and those that were made after it.
 
-use super::super::Run;
-use super::super::command::{ParsedCommand, greps};
+use super::super::command::{ParsedCommand, Run, greps};
 use super::super::files::mentions;
 use super::{COMMITTED, INITIALIZED, git_args, is_same_commit};
 use crate::facts::text::ascii_first::AsciiFirstRegex;

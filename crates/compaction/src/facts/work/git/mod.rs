@@ -11,7 +11,7 @@ use std::collections::HashSet;
 
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::clip;
-use crate::facts::work::Run;
+use crate::facts::work::command::Run;
 use crate::facts::work::files::Files;
 use crate::facts::work::paths::path;
 pub(super) use changed_files::is_of_other_tree;
@@ -49,7 +49,7 @@ pub(super) struct Repository {
 }
 
 impl Repository {
-    /// Continues what an earlier summary says. Returns whether it is about commits or the branch.
+    /// Takes over what an earlier summary says. Returns whether it is about commits or the branch.
     pub(super) fn resume(&mut self, told: &str) -> bool {
         match told.strip_prefix(CHECKED_OUT) {
             Some(branch) => self.commits.resume(branch),

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::super::and_more;
+use super::super::command::Run;
 use super::super::paths::is_at_or_below;
-use super::super::{Run, and_more};
 use super::listing::{Change, Listed, Listing, may_be_same_file, of_commit};
 use super::{COMMITTED, git_args};
 
