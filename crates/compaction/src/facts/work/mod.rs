@@ -73,17 +73,17 @@ struct Work<'a> {
     base: Option<&'a str>,
     /// Whether the agent's shell reports every failure; `None` where the agent is unknown.
     unmarked_means_success: Option<bool>,
+    files: Files<'a>,
+    errors: Errors<'a>,
+    repository: Repository,
+    checks: Checks,
+    task_lists: TaskLists,
     /// Background commands, by session id.
     background: HashMap<String, String>,
     /// A command that the user ran in the client, until its output follows.
     user_command: Option<String>,
     /// Directories of the last commands; an empty string for the working directory and those below it.
     recent_dirs: Vec<String>,
-    files: Files<'a>,
-    errors: Errors<'a>,
-    repository: Repository,
-    checks: Checks,
-    task_lists: TaskLists,
     /// The user's prompts so far.
     prompts: Vec<String>,
     /// Their messages.
@@ -129,7 +129,8 @@ pub(in crate::facts) fn read(
 }
 
 impl Work<'_> {
-    /// Moves what an earlier summary says about files, open errors and the repository from `facts` to `self`.
+    /// Moves what an earlier summary says about files, open errors, reports of checks and the repository from `facts`
+    /// to `self`.
     fn resume(&mut self, facts: &mut Vec<Fact>) {
         facts.retain(|it| {
             let known = self.files.resume(it) || self.errors.resume(it) || self.checks.resume(it);

@@ -63,9 +63,8 @@ impl<'a> Errors<'a> {
     pub(super) fn resume(&mut self, fact: &Fact) -> bool {
         let Detail::Error { of: Some(of), resolved: None, similar, .. } = &fact.detail else { return false };
         let known = self.facts.len();
-        let said = without_durations(&fact.text).into_owned();
         let same = self.open.entry(command::attempt_key(of)).or_default();
-        same.entry(said).or_default().push(known);
+        same.entry(without_durations(&fact.text).into_owned()).or_default().push(known);
         self.push(fact.clone());
         if similar.is_none() {
             self.track_operations(known, &ParsedCommand::of(of));
@@ -89,7 +88,7 @@ impl<'a> Errors<'a> {
         }
     }
 
-    /// Records a failure with its error text. Returns its index in `facts`.
+    /// Records a failure with its error text. Returns its index in `facts`; `None` if the next call corrects it.
     pub(super) fn record_failure(&mut self, number: usize, of: &str, text: String) -> Option<usize> {
         if text.is_empty() || CLIENT_ERRORS.iter().any(|it| text.starts_with(it)) {
             return None;
