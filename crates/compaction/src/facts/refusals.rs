@@ -42,12 +42,13 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
     facts.into_iter().flatten().collect()
 }
 
-/// A call in a few words: the tool, and the command or path.
+/// A call in a few words: the tool, and the command, path or description.
 fn subject(call: &Call, base: Option<&str>) -> String {
     let named = tools::actions(call)
         .into_iter()
         .find_map(|it| it.command.or_else(|| it.path.as_deref().map(|it| path(it, None, base))));
-    match named {
+    let description = || input_of(call).get("description")?.as_str().map(|it| format!("\"{it}\""));
+    match named.or_else(description) {
         Some(it) => format!("{} {}", call.name, flat(clip(&it, 120).0)),
         None => call.name.to_string(),
     }

@@ -49,8 +49,13 @@ pub(in crate::facts) fn read(history: &History, facts: &mut Vec<Fact>) {
     let mut brief: HashMap<String, (String, String)> = HashMap::new();
     let mut reads: HashMap<&str, String> = HashMap::new();
     for (number, message) in history.messages().iter().enumerate() {
-        // The instructions of a slash command hold only for the request that it makes; an answer goes on with it.
-        if message.is_prompt() && !is_answer(history.messages(), number) && !is_trivial(&message.plain()) {
+        // The instructions of a slash command hold only for the request that it makes; an answer, or what the user
+        // says while the model works on it, goes on with it.
+        if message.is_prompt()
+            && !is_answer(history.messages(), number)
+            && !interrupts(&history.messages()[..number])
+            && !is_trivial(&message.plain())
+        {
             loaded.retain(|it, _| !it.starts_with('/'));
         }
         open.extend(message.calls().filter_map(|it| Some((&*it.id, name_of(it)?))));
@@ -74,6 +79,8 @@ pub(in crate::facts) fn read(history: &History, facts: &mut Vec<Fact>) {
             let text = output.text.as_str();
             let Some(name) = open.get(&*output.id) else { continue };
             if is_instructions(text) || text.lines().any(|it| it.starts_with("# ")) {
+                // `plugin:name` has the directory `name`.
+                let name = name.rsplit(':').next().unwrap_or(name);
                 load(&Skill { name, path: None, text });
             } else if text.starts_with(LAUNCHING) {
                 // It counts as a command, for this request only, unless its text names a skill directory.
@@ -113,6 +120,12 @@ pub(in crate::facts) fn read(history: &History, facts: &mut Vec<Fact>) {
         .extend(skills.map(|(number, text)| Fact::from_tools(ToolTopic::Skills, number, text, Detail::None)));
 }
 
+/// Whether a prompt after `before` comes in the middle of a turn: the last call's output has no reply yet.
+fn interrupts(before: &[Message]) -> bool {
+    let last = before.iter().rev().find(|it| it.kind == Kind::Said);
+    last.is_some_and(|it| it.outputs().next().is_some())
+}
+
 /// The directory of the skill that says little itself, if a call reads a document that the skill names.
 fn document_of(call: &Call, brief: &HashMap<String, (String, String)>) -> Option<String> {
     if brief.is_empty() {
@@ -142,9 +155,7 @@ pub(in crate::facts) fn is_loaded(output: &str) -> bool {
 fn name_of(call: &Call) -> Option<String> {
     let loads = matches!(call.name.to_lowercase().as_str(), "skill" | "activate_skill");
     let input = loads.then(|| input_of(call))?;
-    let name = input.get("name").or_else(|| input.get("skill"))?.as_str()?;
-    // `plugin:name` has the directory `name`.
-    Some(name.rsplit(':').next().unwrap_or(name).to_owned())
+    Some(input.get("name").or_else(|| input.get("skill"))?.as_str()?.to_owned())
 }
 
 /// The skills in a text that the client inserted (Claude Code, Codex). `name`: the slash command or call that
@@ -155,7 +166,10 @@ fn of_client<'a>(text: &'a str, name: Option<&'a str>) -> Vec<Skill<'a>> {
         Some(rest) => rest.split(BASE_DIRECTORY).filter_map(in_directory).collect(),
         None => in_element(text).into_iter().collect(),
     };
-    let other = ["<", "Note: ", "Caveat: "].iter().any(|it| text.starts_with(it));
+    // The client's own elements have composed names: `<system-reminder>`, `<environment_context>`.
+    let tag = text.strip_prefix('<').and_then(|it| it.split(['>', ' ']).next());
+    let other = tag.is_some_and(|it| it.contains(['-', '_']))
+        || ["Note: ", "Caveat: "].iter().any(|it| text.starts_with(it));
     match name.filter(|_| skills.is_empty() && !other) {
         Some(name) => vec![Skill { name, path: None, text }],
         None => skills,

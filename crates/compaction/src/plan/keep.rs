@@ -365,16 +365,15 @@ fn divided(
     let share = (allowed as f64 * budget.summary) as u64;
     let most = if draft.request.budget.is_some() { share } else { share.min(step.summary.max_tokens) };
     let most = most.min(allowed.saturating_sub(fixed + waits));
-    // The summary gives up to a quarter of its budget if that keeps the last request and its answer whole.
-    let most = match end.answer.filter(|_| draft.request.keep.is_none()) {
-        Some(answer) => {
-            let asked = end.prompt.map_or(0, |it| draft.size(&draft.items[it]));
-            let whole = asked + total_of(draft, answer..draft.items.len()) + end.ack;
-            let left = allowed.saturating_sub(fixed + whole).min(most);
-            if left >= most * MIN_SUMMARY_PERCENT / 100 { left } else { most }
-        }
-        None => most,
-    };
+    // The summary gives up to a quarter of its budget if that keeps the last request and its answer whole, and up to
+    // three quarters if that keeps the request, which it then need not quote.
+    let asked = end.prompt.map_or(0, |it| draft.size(&draft.items[it]));
+    let whole = end.answer.map(|at| (total_of(draft, at..draft.items.len()) + end.ack, MIN_SUMMARY_PERCENT));
+    let is_large = asked > allowed.saturating_sub(fixed + waits + most) / 2;
+    let request_alone = is_large.then_some((waits + MIN_TAIL_TOKENS, 25));
+    let ways = [whole, request_alone].into_iter().flatten().filter(|_| draft.request.keep.is_none());
+    let left = ways.map(|(kept, percent)| (allowed.saturating_sub(fixed + asked + kept).min(most), percent));
+    let most = left.filter(|it| it.0 >= most * it.1 / 100).map(|it| it.0).next().unwrap_or(most);
     let summary = draft.request.summary_tokens.map_or(most, |it| it.min(allowed));
     let Some(mut room) = allowed.checked_sub(fixed + summary) else {
         let text = format!(
@@ -510,9 +509,9 @@ fn last_turn(
         return LastTurn { prompt: words, tail, left };
     }
     let waits = pending(draft);
-    let most =
-        if waits < end { room.saturating_sub(total_of(draft, waits..end)).min(room / 2) } else { room / 2 };
-    let words = if asked <= most || asked <= left {
+    let free = room.saturating_sub(total_of(draft, waits..end));
+    let most = free.min(room / 2);
+    let words = if asked <= most || asked <= left || asked + MIN_TAIL_TOKENS <= free {
         standalone(draft, &draft.items[prompt])
     } else {
         shortened(draft, prompt, most)

@@ -126,12 +126,31 @@ pub(in crate::facts) struct Evidence<'a> {
     acts: HashMap<Activity, usize>,
     /// By file name: path, message, operation.
     files: HashMap<&'a str, Vec<(&'a str, usize, FileOp)>>,
+    /// Environment variables, `NAME=value`, with which a command succeeded or is running: its last message.
+    environment: HashMap<&'a str, usize>,
+}
+
+/// Opening or middle of a step that asks to start something.
+static STARTS_PROCESS: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)\b(?:re)?(?:start|run|launch)(?:ing)?\b");
+static ENVIRONMENT: AsciiFirstRegex = AsciiFirstRegex::new(r"(?:^|[\s`])([A-Z][A-Z0-9_]+=[^\s`,;]+)");
+
+/// The environment variables, `NAME=value`, that a text sets.
+fn environment_in(text: &str) -> impl Iterator<Item = &str> {
+    ENVIRONMENT.captures_iter(text).filter_map(|it| Some(it.get(1)?.as_str()))
 }
 
 impl<'a> Evidence<'a> {
     pub(in crate::facts) fn of(facts: &'a [Fact]) -> Self {
-        let mut out = Self { acts: HashMap::new(), files: HashMap::new() };
+        let mut out = Self { acts: HashMap::new(), files: HashMap::new(), environment: HashMap::new() };
         for fact in facts {
+            if let Detail::Command { outcome, .. } = &fact.detail
+                && (outcome.ok == Some(true) || outcome.running.is_some())
+            {
+                for set in environment_in(&fact.text) {
+                    let last = out.environment.entry(set).or_default();
+                    *last = fact.message.max(*last);
+                }
+            }
             match &fact.detail {
                 Detail::Command { outcome, read_only: false } if outcome.ok == Some(true) => {
                     for act in activities_of(&fact.text) {
@@ -179,6 +198,10 @@ impl<'a> Evidence<'a> {
         const SHORT: usize = 240;
         let step = clip(step, SHORT).0;
         let done = |act: &Activity| self.acts.get(act).is_some_and(|at| *at > message);
+        let mut set = environment_in(step).map(|it| self.environment.get(it)).peekable();
+        if STARTS_PROCESS.is_match(step) && set.peek().is_some() && set.all(|at| at > Some(&message)) {
+            return true;
+        }
         if only_runs(step) {
             let asked = requested_activities(step);
             return !asked.is_empty() && asked.iter().all(done);

@@ -14,7 +14,7 @@ pub(in crate::facts) mod turn;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::rule::polarity;
-use crate::facts::text::{clip, flat, is_question, lines, sentences, without_sentences};
+use crate::facts::text::{clip, flat, is_question, lines, sentences, without_bold, without_sentences};
 use crate::facts::voice::{ModelTopic, Prompt, ToolTopic};
 use crate::facts::{Detail, Fact, Polarity, Topic};
 use decisions::{CHOSEN_OPTION, CHOSEN_OPTIONS, MAX_ANSWER_CHARS, is_offer, read_decisions};
@@ -32,6 +32,30 @@ use std::borrow::Cow;
 use turn::{drop_old_diagnoses, is_working, read_end, read_turn};
 
 const MIN_FINDING_CHARS: usize = 40;
+
+/// Drops rules, from index `start` on, that the user pasted from a reply of the model: what it proposes is a task.
+fn drop_pasted_rules(before: &[Message], start: usize, facts: &mut Vec<Fact>) {
+    /// A shorter rule may be in both by chance. Characters.
+    const SHORT: usize = 20;
+    /// Number of the newest replies that are looked at.
+    const REPLIES: usize = 6;
+    if facts.len() == start {
+        return;
+    }
+    let replies: Vec<String> = before
+        .iter()
+        .rev()
+        .filter(|it| speaks(it))
+        .take(REPLIES)
+        .map(|it| flat(&without_bold(&text_of_model(it))))
+        .collect();
+    let mut rules = facts.split_off(start);
+    rules.retain(|it| {
+        let rule = flat(&it.text);
+        rule.chars().count() < SHORT || !replies.iter().any(|reply| reply.contains(&rule))
+    });
+    facts.append(&mut rules);
+}
 
 /// Openings of sentences that say nothing if they are short: "No output yet.", "Agreed."
 static FILLER: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
@@ -96,7 +120,9 @@ pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
                 // The prompt that starts the work answers nothing.
                 let asked = unanswered.take().filter(|_| started).map(|it| &messages[it]);
                 let answers = asked.is_some_and(|it| answers_question(message, it));
+                let before = facts.len();
                 read_rules(number, &prompt, answers, &mut facts);
+                drop_pasted_rules(&messages[..number], before, &mut facts);
                 let chosen = is_very_short(&prompt_text) && answers;
                 read_decisions(number, &prompt, asked, last_model_message.is_some(), &mut facts);
                 if let (Some(start), Some(said)) = (first_fact_of_message.take(), last_model_message) {

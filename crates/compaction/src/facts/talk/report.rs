@@ -240,6 +240,7 @@ fn key_lines<'a>(all: &[&'a str], chars: usize) -> (Vec<&'a str>, usize) {
             picked[at] = Some(line);
         }
     }
+    left -= fill_items(all, left, &mut picked);
     // A report without headings and conclusions says most at its beginning; any other does not end before half of the
     // room is used.
     let is_plain = !ranked.iter().any(|it| it.0 > 1);
@@ -291,8 +292,10 @@ fn ranked(all: &[&str]) -> (Vec<(u8, usize)>, bool) {
     let is_sentence = |it: &str| it.ends_with(['.', '!', '。', '！']);
     let concluding = |at: &usize| closes(at) && (!is_item(all[*at]) || is_sentence(all[*at]));
     let last = (0..all.len()).rfind(concluding).or_else(|| (0..all.len()).rfind(closes)).unwrap_or(0);
+    // Below a title, the first line says what it is about.
+    let lead = all.iter().position(|it| !is_title(it)).unwrap_or(0);
     let rank = |at: usize, it: &str| match at {
-        0 => Some(0),
+        at if at == 0 || at == lead => Some(0),
         at if aside[at] => concludes(&lower[at]).then_some(CONCLUSION_RANK + 1),
         // What is not done, in a list where most is done.
         _ if undone <= MAX_UNDONE_MARKS && it.contains(['❌', '⚠']) => Some(1),
@@ -438,6 +441,25 @@ fn counted(heading: &str) -> Option<usize> {
     const WORDS: [&str; 7] = ["two", "three", "four", "five", "six", "seven", "eight"];
     let word = COUNT.captures(heading)?.get(1)?.as_str().to_lowercase();
     WORDS.iter().position(|it| *it == word).map(|it| it + 2).or_else(|| word.parse().ok())
+}
+
+/// Picks the first sentences of list items that are no offers, from the beginning on, as far as `room` characters go.
+/// Returns the number of characters used.
+fn fill_items<'a>(all: &[&'a str], room: usize, picked: &mut [Option<&'a str>]) -> usize {
+    /// Characters of an item's first sentences; a longer first sentence is picked up to `LONGEST`.
+    const LEAD: usize = 120;
+    const LONGEST: usize = 200;
+    let mut left = room;
+    let items = all.iter().zip(offered(all)).zip(picked);
+    for ((line, _), picked) in items.filter(|it| it.1.is_none() && is_item(it.0.0) && !it.0.1) {
+        let lead = first_sentences(line, LEAD);
+        let count = lead.chars().count() + 2;
+        if count <= LONGEST.min(left) && !ends_with_colon(lead) && !only_refers(line) {
+            left -= count;
+            *picked = Some(lead);
+        }
+    }
+    room - left
 }
 
 /// Picks lines for which `may` holds from the beginning on, as far as `room` characters go. Returns the number of

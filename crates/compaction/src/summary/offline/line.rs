@@ -121,10 +121,10 @@ impl LineStyle {
         request.map_or_else(String::new, |it| format!("{REPLY_TO}{it}: "))
     }
 
-    /// What the user answered to a reply that did not solve the problem; empty for other facts.
+    /// What the user answered to a reply that did not solve the problem or is not wanted; empty for other facts.
     fn refuted_by(&self, fact: &Fact) -> String {
         let by = self.refuted.get(&fact.message).filter(|_| fact.topic == Topic::Replies);
-        by.map_or_else(String::new, |(at, said)| format!("(not solved, the user at #{at}: \"{said}\") "))
+        by.map_or_else(String::new, |(at, said)| format!("(the user then at #{at}: \"{said}\") "))
     }
 
     /// What is known of an error that nothing resolved. Later work may have ended it, and an earlier summary's error may

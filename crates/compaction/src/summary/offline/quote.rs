@@ -96,8 +96,10 @@ pub(super) fn finished_plan(text: &str) -> Option<String> {
     // `…` because another heading may stand between them.
     let about = format!("\"{}\" … \"{}\"", flat(clip(title, SHORT).0), flat(clip(about, LEAD).0));
     let bounds = if bounds.is_empty() { String::new() } else { format!("; bounds: {}", bounds.join(", ")) };
-    Some(format!("{lead}{about}{bounds} (shortened; full text through recall)"))
+    Some(format!("{lead}{about}{bounds}{SHORTENED}"))
 }
+
+const SHORTENED: &str = " (shortened; full text through recall)";
 
 /// Removes the frame that a terminal drew around copied text.
 fn unboxed(text: &str) -> String {
@@ -136,8 +138,10 @@ struct Pasted<'t> {
 fn apart(typed: &[String], pasted: &[Pasted], chars: usize) -> String {
     let mut left = chars;
     let mut out = String::new();
+    let mut omits = false;
     for (at, text) in typed.iter().enumerate() {
         if left == 0 {
+            omits = true;
             break;
         }
         let (head, short) = clip(text, left);
@@ -157,8 +161,13 @@ fn apart(typed: &[String], pasted: &[Pasted], chars: usize) -> String {
             let (head, tail) = (paired(clip(&text.text, share).0), clip_end(&text.text, room - share));
             let error = lost_error(text.region, head, tail).map(|it| format!("\"{it}\" … "));
             out.push_str(&format!("; pasted: \"{head}\" … {}\"{tail}\"", error.unwrap_or_default()));
+        } else {
+            omits = true;
         }
         left = left.saturating_sub(length.min(room));
+    }
+    if omits {
+        out.push_str(SHORTENED);
     }
     out
 }
