@@ -36,9 +36,10 @@ pub(crate) use past::{
     FOLLOWED, GOES_ON, MORE_DONE, OF_EARLIER_REQUEST, REPLIED_BELOW, REPLY_TO, REPORTED, REPORTS, RESOLVED,
     TOUCHED, UNCHECKED,
 };
+pub use talk::decisions::asks_to_go_ahead;
 pub use talk::overruled::refuted_replies;
 pub use talk::replies::{
-    AnsweredRequest, answers, final_answer, last_answered, last_reply, question_answered,
+    AnsweredRequest, answers, final_answer, last_answered, last_reply, question_answered, report_of_turn,
 };
 pub use talk::turn::last_step;
 pub(crate) use talk::{LONG_CHARS, at_length};

@@ -190,6 +190,11 @@ fn write_slice(
         last_work: line::last_work(ledger),
         resolved: line::resolved_failures(ledger),
         last_runs: line::last_runs(ledger),
+        went_ahead: ledger
+            .about(Topic::Decisions)
+            .filter_map(|it| Some((it.message, facts::report_of_turn(history, it.message)?)))
+            .filter(|it| it.1 < ask.region.end)
+            .collect(),
         long: newest_at_length(history, line::last_work(ledger), &items),
         words: ask.spec.words.clone(),
     };

@@ -444,13 +444,14 @@ impl SummaryReader<'_> {
             .find_map(|it| body.rsplit_once(it));
         let at = at.filter(|it| it.1.ends_with(')')).map(|it| it.0);
         let below = [ANSWERED_BELOW, below].iter().find_map(|it| body.strip_suffix(it));
-        let goal = at.or(below).filter(|_| requests);
+        let replied = at.or(below).filter(|_| requests || topic == Topic::Decisions);
+        let goal = replied.filter(|_| requests);
         let refs = REFS.find(body).map(|it| it.as_str().to_owned());
         if goal.is_some() {
             self.answered_ref.clone_from(&refs);
         }
         let answered = goal.is_some() || requests && refs.is_some() && refs == self.answered_ref;
-        let body = REFS.replace_all(goal.unwrap_or(body), "").into_owned();
+        let body = REFS.replace_all(replied.unwrap_or(body), "").into_owned();
         let body = SUFFIXES.iter().fold(body.trim(), |it, suffix| it.strip_suffix(suffix).unwrap_or(it));
         let lower = body.to_lowercase();
         // Our format: the mode is read from the session, and the current request stands after the summary.

@@ -93,6 +93,17 @@ pub(super) fn is_offer(question: &str) -> bool {
     OFFER.is_match(question)
 }
 
+/// The model asks whether it should do now what it proposed.
+static GO_AHEAD: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)(?:^|[.!?:…] )\W*(?:(?:do you )?want me to|would you like me to|(?:shall|should|may|can) (?:i|we)\b|ready (?:to|for me to)\b|ok(?:ay)? to\b|confirm to\b)",
+    r"|(?:soll ich|¿?quieres que|veux-tu que|quer que eu|мне начать)\b|(?:しますか|しましょうか|進めますか|开始吗|開始嗎|继续吗|可以吗|할까요)",
+));
+
+/// Whether a question only asks whether to go ahead, so that an approval is over once the turn reports.
+pub fn asks_to_go_ahead(question: &str) -> bool {
+    GO_AHEAD.is_match(question)
+}
+
 /// An option by its place in a list, which nobody has named before the first reply.
 static BY_PLACE: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?i)\bthe (?:first|second|third|former|latter) (?:one|option|approach)\b");

@@ -2,7 +2,7 @@
 //! approaches that were given up.
 
 pub(in crate::facts) mod approved;
-mod decisions;
+pub(in crate::facts) mod decisions;
 pub(super) mod delegated;
 mod options;
 pub(in crate::facts) mod orders;

@@ -25,6 +25,14 @@ pub(in crate::facts) fn is_answer(messages: &[Message], number: usize) -> bool {
     before.is_some_and(|it| answers_question(&messages[number], it))
 }
 
+/// The report that ends the turn in which message `number` is, if another prompt follows it.
+pub fn report_of_turn(history: &History, number: usize) -> Option<usize> {
+    let messages = history.messages();
+    let next = (number + 1..messages.len()).find(|it| messages[*it].is_prompt())?;
+    let said = (number + 1..next).rfind(|it| speaks(&messages[*it]))?;
+    is_report(&messages[said]).then_some(said)
+}
+
 /// Whether a message is the record of a local command (Claude Code): it neither asks nor interrupts.
 fn is_record(message: &Message) -> bool {
     const STARTS: [&str; 3] = ["<command-name>", "<local-command-", "<system-reminder>"];

@@ -184,7 +184,9 @@ impl Work<'_> {
     /// The working directory, where the last commands ran, the shell's directory, and rolled-back turns.
     fn directory_line(&self, base: &str, history: &History) -> String {
         let at = self.recent_dirs.first().filter(|_| has_moved(&self.recent_dirs));
-        let mut text = at.map_or(base.to_owned(), |at| format!("{base}; the last commands ran in {at}"));
+        // As all paths, with `/` for `\\`.
+        let here = path(base, None, None);
+        let mut text = at.map_or(here.clone(), |at| format!("{here}; the last commands ran in {at}"));
         let shell_dir = history.messages().last().and_then(|it| history.shell_dir(it));
         let stood = shell_dir.map(|dir| path(dir, None, Some(base))).filter(|_| at.is_none());
         text.extend(stood.map(|dir| format!("; the shell's working directory is {dir}")));

@@ -8,8 +8,8 @@ use crate::facts::text::{clip, flat, without_escapes};
 use crate::facts::{
     ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, AnsweredRequest, BELOW, COMMITS, Detail,
     EARLIER, FILE_CHANGED, Fact, FileOp, LONG_CHARS, Ledger, Name, OF_EARLIER_REQUEST, Outcome, Polarity,
-    REPLIED_BELOW, REPLY_TO, REPORTS, REPOSITORY, RESOLVED, Topic, UNREADABLE, Voice, attempt_key,
-    commit_subject, is_misfit, is_missing_file, is_read_only,
+    REPLIED_BELOW, REPLY_TO, REPORTS, REPOSITORY, RESOLVED, Topic, UNREADABLE, Voice, asks_to_go_ahead,
+    attempt_key, commit_subject, is_misfit, is_missing_file, is_read_only,
 };
 use history::tools::{self, Meaning};
 
@@ -58,6 +58,8 @@ pub(super) struct LineStyle {
     pub(super) resolved: HashMap<(usize, String), usize>,
     /// By key of a command, the last message in which it ran.
     pub(super) last_runs: HashMap<String, (usize, Option<bool>)>,
+    /// Reports of the turns that decisions began, by the message of the decision.
+    pub(super) went_ahead: HashMap<usize, usize>,
     /// The newest findings at length, by message and text.
     pub(super) long: HashMap<(usize, String), String>,
     /// The system's words, by ours.
@@ -246,7 +248,10 @@ fn raw_line(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
             labelled(format!("`{by}`{REPORTS}"), format!("{} {at}", flat(clip(&fact.text, chars).0)))
         }
         Detail::Choice { asked, means, refused, superseded } => {
-            single(choice(fact, asked.as_deref(), means.as_deref(), *refused, *superseded, chars))
+            let line = choice(fact, asked.as_deref(), means.as_deref(), *refused, *superseded, chars);
+            let report = style.went_ahead.get(&fact.message).filter(|_| !refused && superseded.is_none());
+            let report = report.filter(|_| asked.as_deref().is_some_and(asks_to_go_ahead));
+            single(line).ending(&report.map_or_else(String::new, |it| format!("{ANSWERED}{it}])")))
         }
         Detail::Rule(_) | Detail::None => match fact.topic {
             Topic::Setup if fact.voice() == Voice::Tools => single(command(&fact.text, chars)),

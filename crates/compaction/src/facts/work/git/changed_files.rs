@@ -80,6 +80,15 @@ impl Repository {
             self.uncommitted_at_first = Some(names().collect());
         }
         self.listed_in.extend((!listed.is_empty()).then_some(here));
+        // What was read in a directory that is untracked since a subagent worked is new, too.
+        let is_new = |it: &&(String, Change, Option<ChangedBy>, bool)| {
+            it.0.ends_with('/') && it.1 == Change::Untracked && it.2 == Some(ChangedBy::Subagent)
+        };
+        let new: Vec<String> = changes.iter().filter(is_new).map(|it| it.0.clone()).collect();
+        let read = |it: &&String| matches!(files.by_path[*it].op, FileOp::Read | FileOp::ReadAfterEdit);
+        let within = files.by_path.keys().filter(|it| new.iter().any(|of| it.starts_with(of.as_str())));
+        let within: Vec<String> = within.filter(read).cloned().collect();
+        changes.extend(within.into_iter().map(|it| (it, Change::Untracked, Some(ChangedBy::Subagent), true)));
         changes.retain(|it| !it.0.ends_with('/'));
         let whole = |path: String| resolve(&Listed { path, change: Change::Modified, from_root: true });
         let renames = output.lines().filter_map(renamed).filter(|_| COMMITTED.is_match(output));
@@ -151,10 +160,9 @@ fn note(files: &mut Files, number: usize, name: String, change: Change, by: Opti
         (Some(_) | None, _) if by.is_none() => return,
         (None, Change::Deleted) => FileOp::Deleted,
         (_, Change::Modified) if by == Some(ChangedBy::Unknown) => FileOp::Committed,
-        (
-            Some(FileOp::Read | FileOp::ReadAfterEdit),
-            Change::Modified | Change::Added | Change::Untracked,
-        ) if by == Some(ChangedBy::Subagent) => FileOp::ReadThenChanged,
+        (Some(FileOp::Read | FileOp::ReadAfterEdit), Change::Modified) if by == Some(ChangedBy::Subagent) => {
+            FileOp::ReadThenChanged
+        }
         (_, Change::Modified) => FileOp::Edited,
         (_, Change::Added | Change::Untracked) => FileOp::Created,
     };

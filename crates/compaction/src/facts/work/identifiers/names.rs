@@ -1,6 +1,7 @@
 //! Names in texts, found by their shape: URLs, hashes, tickets, versions, ports, branches, settings.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use super::symbols::MAX_PER_MESSAGE;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
@@ -55,6 +56,11 @@ static TICKET_CREATED: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)\bcreated (?:new )?(?:issue|bead|task|epic|bug|feature)?:? *([a-z]\w*-[a-z0-9.]*\d[a-z0-9.]*|[a-z]\w*-[a-z0-9]{2,5})\b|\x22id\x22: ?\x22([a-z]\w*-[\w.]+)\x22",
 );
 
+/// What stands before the id of a background task, which has the shape of a hash.
+static TASK_ID: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)(?:\btask(?: id)?:? ?[`(]?|<task-id>|\bbackground with id: |\bshell(?: id)?:? `?)$",
+);
+
 /// The names that were read, each once.
 #[derive(Default)]
 pub(super) struct Names {
@@ -82,73 +88,16 @@ impl Names {
     pub(super) fn add_all(&mut self, number: usize, text: &str) {
         for (kind, pattern) in KINDS.iter() {
             for found in pattern.captures_iter(text).take(MAX_PER_MESSAGE) {
-                if let Some(it) = found.get(1).or_else(|| found.get(2)).or_else(|| found.get(0)) {
-                    // A hash within a longer name or URL is not a name of its own.
-                    let inside =
-                        |at: Option<char>| at.is_some_and(|c| c.is_alphanumeric() || "-_/%".contains(c));
-                    let alone = !inside(text[..it.start()].chars().next_back())
-                        && !inside(text[it.end()..].chars().next());
-                    let styles =
-                        *kind == Name::Setting && is_style_declaration(text, it.start(), it.as_str());
-                    // After `#`, eight digits are a color; after a digit and a point, part of a number.
-                    let before = &text[..it.start()];
-                    let in_number =
-                        before.strip_suffix('.').is_some_and(|it| it.ends_with(|c: char| c.is_ascii_digit()));
-                    let alone = alone && !before.ends_with('#') && !in_number;
-                    let of_tool = is_kept_by_tools(word_around(text, it.range()));
-                    // A script may print one of several values.
-                    let line = text[it.end()..].lines().next().unwrap_or_default();
-                    let echoed = *kind == Name::Setting
-                        && !line.contains('>')
-                        && !line.contains("tee ")
-                        && ["echo", "printf"]
-                            .iter()
-                            .any(|it| before.trim_end_matches(['"', '\'', ' ']).ends_with(it));
-                    let none = styles || of_tool || echoed || is_signature(text, it.start());
-                    // A glob: `git tag --list 'v0.5*'`.
-                    let glob = *kind == Name::Version
-                        && text[it.end()..].starts_with('*')
-                        && !text[it.end()..].starts_with("**")
-                        && !text[..it.start()].ends_with('*');
-                    // Part of a longer number than the pattern matches.
-                    let cut = matches!(kind, Name::Version | Name::Setting)
-                        && text[it.end()..]
-                            .strip_prefix('.')
-                            .is_some_and(|it| it.starts_with(|c: char| c.is_ascii_digit()));
-                    // An operand: `width = 128 * 8`.
-                    let after = text[it.end()..].trim_start();
-                    let operand = *kind == Name::Setting && after.starts_with(['×', '*', '^']);
-                    // What a template gives as an example: `[e.g., Python 3.11]`.
-                    let line_before = before.rsplit('\n').next().unwrap_or_default();
-                    let example = *kind == Name::Version
-                        && ["[e.g.", "Example:"].iter().any(|it| line_before.contains(it));
-                    // The number of a section at the beginning of its line: `1.2.1. The history`.
-                    let section = *kind == Name::Version
-                        && text[it.end()..].starts_with(". ")
-                        && without_markers(line_before).is_empty();
-                    // Numbering: `1) issues 2) risks`.
-                    let numbers = *kind == Name::Ticket
-                        && it.as_str().contains(' ')
-                        && text[it.end()..].starts_with(')')
-                        && !it.as_str().contains('#')
-                        && before.rfind('(') <= before.rfind(')');
-                    if (alone || !matches!(kind, Name::Hash))
-                        && !operand
-                        && !example
-                        && !section
-                        && !numbers
-                        && !glob
-                        && !cut
-                        && !none
-                        && !is_part_of_other(*kind, &text[..it.start()], it.as_str())
-                    {
-                        let named = (*kind == Name::Version)
-                            .then(|| package_before(line_before, it.as_str()))
-                            .flatten()
-                            .map(|package| format!("{package} {}", it.as_str()));
-                        self.add(number, *kind, named.as_deref().unwrap_or(it.as_str()));
-                    }
+                let Some(it) = found.get(1).or_else(|| found.get(2)).or_else(|| found.get(0)) else {
+                    continue;
+                };
+                if !is_name(*kind, text, it.range()) {
+                    continue;
                 }
+                let line_before = text[..it.start()].rsplit('\n').next().unwrap_or_default();
+                let package = package_before(line_before, it.as_str()).filter(|_| *kind == Name::Version);
+                let named = package.map(|package| format!("{package} {}", it.as_str()));
+                self.add(number, *kind, named.as_deref().unwrap_or(it.as_str()));
             }
         }
     }
@@ -231,58 +180,96 @@ fn package_before<'a>(line: &'a str, version: &str) -> Option<&'a str> {
 /// The part of a macOS screenshot's file name before the time.
 static SHOT: AsciiFirstRegex = AsciiFirstRegex::new(r"\b\d{4}-\d\d-\d\d\\? at\\? $");
 
-/// Whether a name that follows `before` is part of a longer one, or a number that counts something else.
-fn is_part_of_other(kind: Name, before: &str, name: &str) -> bool {
-    /// What reviews and plans number in the same way as tickets.
-    const NUMBERED: [&str; 6] = ["finding", "findings", "point", "step", "comment", "question"];
+/// Whether what has the shape of a name at `at` is one, and not part of a longer one or a number that counts
+/// something else.
+fn is_name(kind: Name, text: &str, at: Range<usize>) -> bool {
+    let (before, name, behind) = (&text[..at.start], &text[at.clone()], &text[at.end..]);
     let line = before.rsplit('\n').next().unwrap_or_default();
-    let heads_line = line.trim_matches(['#', '*', ' ']).is_empty();
-    let last = before.trim_end().rsplit(|it: char| !it.is_alphanumeric()).next().unwrap_or_default();
+    let last_word = before.trim_end().rsplit(|it: char| !it.is_alphanumeric()).next().unwrap_or_default();
+    let begins_with_digit = |it: &str| it.starts_with(|it: char| it.is_ascii_digit());
+    // Part of a longer number than the pattern matches.
+    let is_cut = || behind.strip_prefix('.').is_some_and(begins_with_digit);
+    if is_signature(text, at.start) || is_kept_by_tools(word_around(text, &at)) {
+        return false;
+    }
     match kind {
-        // `PUMP-FIXES-2026-07-27.md`, `finding #12`, and a heading: `Issue 1`.
-        Name::Ticket => {
-            before.ends_with(['-', '_'])
-                || before.ends_with('/') && !name.contains('-')
-                || name.starts_with('#') && NUMBERED.contains(&last.to_lowercase().as_str())
-                || heads_line && name.to_lowercase().strip_prefix("issue ").is_some_and(|it| it.len() == 1)
+        Name::Hash => {
+            let inside = |at: Option<char>| at.is_some_and(|c| c.is_alphanumeric() || "-_/%".contains(c));
+            let alone = !inside(before.chars().next_back()) && !inside(behind.chars().next());
+            // After `#`, eight digits are a color; after a digit and a point, part of a number.
+            let in_number =
+                before.strip_suffix('.').is_some_and(|it| it.ends_with(|c: char| c.is_ascii_digit()));
+            // The id of a sub-agent: `Agent a291e03: …`.
+            let of_agent = last_word.eq_ignore_ascii_case("agent") && before.ends_with(' ');
+            alone && !in_number && !of_agent && !before.ends_with('#') && !TASK_ID.is_match(line)
         }
-        // A flag: `lsof -iTCP:3456`.
-        Name::Setting => before.ends_with('-') && name.contains(':'),
-        // `two branches byte-for-byte alike`
-        Name::Branch => {
-            let counted =
-                last == "branches" && !name.contains('/') && !["main", "master", "dev"].contains(&name);
-            // `a multi-branch non-relay sync`
-            counted || before.trim_end().ends_with("multi-branch")
+        Name::Setting => {
+            // A script may print one of several values.
+            let line_behind = behind.lines().next().unwrap_or_default();
+            let prints = |it: &&str| before.trim_end_matches(['"', '\'', ' ']).ends_with(it);
+            let echoed = !line_behind.contains('>')
+                && !line_behind.contains("tee ")
+                && ["echo", "printf"].iter().any(prints);
+            // An operand: `width = 128 * 8`.
+            let operand = behind.trim_start().starts_with(['×', '*', '^']);
+            // A flag: `lsof -iTCP:3456`.
+            let flag = before.ends_with('-') && name.contains(':');
+            !echoed && !operand && !flag && !is_cut() && !is_style_declaration(text, at.start, name)
         }
-        // `test 6.6.1`, `alex/v0.3.0-review`, and the time of a screenshot: `at 10.36.37`.
         Name::Version => {
-            // "Please test 6.6.1" asks to test a version.
-            const BEFORE_VERB: [&str; 5] = ["", "and", "please", "then", "to"];
-            let is_noun = |before: &str| {
-                let lower = before.trim_end().to_lowercase();
-                lower
-                    .rsplit(|it: char| !it.is_alphanumeric())
-                    .next()
-                    .is_some_and(|it| !BEFORE_VERB.contains(&it))
-            };
-            let of_test = before.strip_suffix("test ").is_some_and(is_noun)
-                && name.bytes().all(|it| it.is_ascii_digit() || it == b'.');
-            of_test
-                || before.ends_with('/')
-                    && name.contains('-')
-                    && !before.ends_with("/download/")
-                    && !before.ends_with("/tag/")
-                || SHOT.is_match(before) && name.bytes().all(|it| it.is_ascii_digit() || it == b'.')
+            // A glob: `git tag --list 'v0.5*'`.
+            let glob = behind.starts_with('*') && !behind.starts_with("**") && !before.ends_with('*');
+            // What a template gives as an example: `[e.g., Python 3.11]`.
+            let example = ["[e.g.", "Example:"].iter().any(|it| line.contains(it));
+            // The number of a section at the beginning of its line: `1.2.1. The history`.
+            let section = behind.starts_with(". ") && without_markers(line).is_empty();
+            !glob && !example && !section && !is_cut() && !is_other_version(before, name)
         }
-        // The id of a sub-agent: `Agent a291e03: …`.
-        Name::Hash => last.eq_ignore_ascii_case("agent") && before.ends_with(' '),
-        _ => false,
+        Name::Ticket => {
+            /// What reviews and plans number in the same way as tickets.
+            const NUMBERED: [&str; 6] = ["finding", "findings", "point", "step", "comment", "question"];
+            // Numbering: `1) issues 2) risks`.
+            let numbers = name.contains(' ')
+                && behind.starts_with(')')
+                && !name.contains('#')
+                && before.rfind('(') <= before.rfind(')');
+            // `PUMP-FIXES-2026-07-27.md`, `finding #12`, and a heading: `Issue 1`.
+            let heads_line = line.trim_matches(['#', '*', ' ']).is_empty();
+            let other = before.ends_with(['-', '_'])
+                || before.ends_with('/') && !name.contains('-')
+                || name.starts_with('#') && NUMBERED.contains(&last_word.to_lowercase().as_str())
+                || heads_line && name.to_lowercase().strip_prefix("issue ").is_some_and(|it| it.len() == 1);
+            !numbers && !other
+        }
+        Name::Branch => {
+            // `two branches byte-for-byte alike`, `a multi-branch non-relay sync`
+            let counted =
+                last_word == "branches" && !name.contains('/') && !["main", "master", "dev"].contains(&name);
+            !counted && !before.trim_end().ends_with("multi-branch")
+        }
+        Name::Url | Name::Id | Name::Port | Name::Colour => true,
     }
 }
 
+/// Whether a number is no version, or that of something else: `test 6.6.1`, `alex/v0.3.0-review`, and the time of a
+/// screenshot: `at 10.36.37`.
+fn is_other_version(before: &str, name: &str) -> bool {
+    // "Please test 6.6.1" asks to test a version.
+    const BEFORE_VERB: [&str; 5] = ["", "and", "please", "then", "to"];
+    let is_noun = |before: &str| {
+        let lower = before.trim_end().to_lowercase();
+        lower.rsplit(|it: char| !it.is_alphanumeric()).next().is_some_and(|it| !BEFORE_VERB.contains(&it))
+    };
+    let is_number = name.bytes().all(|it| it.is_ascii_digit() || it == b'.');
+    let of_path = before.ends_with('/')
+        && name.contains('-')
+        && !before.ends_with("/download/")
+        && !before.ends_with("/tag/");
+    of_path || is_number && (before.strip_suffix("test ").is_some_and(is_noun) || SHOT.is_match(before))
+}
+
 /// The word that contains a name, such as a path or URL.
-fn word_around(text: &str, name: std::ops::Range<usize>) -> &str {
+fn word_around<'t>(text: &'t str, name: &Range<usize>) -> &'t str {
     let apart = |c: char| c.is_whitespace() || "\"'`()<>,;".contains(c);
     let start = text[..name.start].rfind(apart).map_or(0, |at| at + 1);
     let end = text[name.end..].find(apart).map_or(text.len(), |at| name.end + at);

@@ -366,7 +366,11 @@ fn definition(line: &str) -> Option<&str> {
             return leading_identifier(behind).filter(|it| code.starts_with("export ") || shouted(it));
         }
         if KEYWORDS.contains(&word) {
-            return leading_identifier(behind);
+            // PowerShell: `function Invoke-Build {`.
+            let with_hyphens =
+                behind.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '-')).next();
+            let command = with_hyphens.filter(|it| word == "function" && it.contains('-'));
+            return command.or_else(|| leading_identifier(behind));
         }
         if word != "const" && !MODIFIERS.contains(&word) && !word.starts_with("pub(") {
             return None;
