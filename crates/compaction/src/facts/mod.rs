@@ -42,7 +42,7 @@ pub use talk::replies::{
     AnsweredRequest, answers, final_answer, last_answered, last_reply, question_answered, report_of_turn,
 };
 pub use talk::turn::last_step;
-pub(crate) use talk::{LONG_CHARS, at_length};
+pub(crate) use talk::{LONG_CHARS, at_length, only_agrees};
 
 pub use text::flat;
 pub use topic::{ClaimPlace, Topic};

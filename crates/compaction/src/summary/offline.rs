@@ -370,7 +370,9 @@ fn items<'a>(
             Topic::Constraints | Topic::Directives if section(Topic::Goal) == Some(place) => {
                 goal.contains(&me) && me.1.chars().count() <= SHORT
             }
-            Topic::Requests | Topic::UserMessages => !said.insert(me) || is_covered_by_rules(fact, &facts),
+            Topic::Requests | Topic::UserMessages => {
+                !said.insert(me) || facts::only_agrees(&fact.text) || is_covered_by_rules(fact, &facts)
+            }
             Topic::Last => goal.contains(&me),
             Topic::Commands => told.contains(&me) || is_logged(fact, &logs),
             Topic::Files | Topic::Identifiers => tail.says(fact),

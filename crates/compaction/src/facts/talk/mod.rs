@@ -285,6 +285,18 @@ pub(in crate::facts) fn is_trivial(text: &str) -> bool {
         }
 }
 
+/// An order to do what the reply before it proposes: "Yes, implement this".
+static BARE_ORDER: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)^\W*(?:(?:yes|yeah|ok(?:ay)?|sure|please|pls|great|perfect|cool|now|then|so|go ahead and|let['’]?s)\W+)*",
+    r"(?:(?:do|make|apply|implement|execute|proceed with|start with) (?:it|this|that|these|those|them|(?:the|this|that|these|those) (?:proposed )?(?:changes?|plan|fix(?:es)?|updates?|edits?))(?: (?:now|please|all|then))*",
+    r"|(?:that |this |it )?(?:sounds|looks) (?:good|great|fine|right))\W*$",
+));
+
+/// Whether a prompt only agrees to what the reply before it proposes, so that by itself it tells nothing.
+pub(crate) fn only_agrees(text: &str) -> bool {
+    !text.starts_with('/') && is_trivial(text) || BARE_ORDER.is_match(text)
+}
+
 /// Whether a prompt requests nothing at all: a greeting, or a slash command without arguments.
 pub(in crate::facts) fn is_empty_prompt(text: &str) -> bool {
     let text = text.trim();
