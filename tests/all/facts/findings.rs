@@ -135,8 +135,9 @@ fn several_points_that_the_user_chooses_are_told_with_their_numbers() {
 #[test]
 fn a_heading_without_its_list_is_not_told() {
     let prose = PROSE.repeat(4);
+    let item = prose.replace('.', ",");
     let page = page(&format!(
-        "@user\nWhy is the pump loud?\n@model\nThe pump is loud for reasons of its age.\n\n## Causes (two)\n\n**What changed**\n\n## How it was found\n\n{prose}\n\nThree things remain as they are:\n\n- {prose}\n- {prose}\n- {prose}\n\n{prose}\n\nIt was found because `pump.rs:12` is loud.\n@user\nNow the fan.\n@model\nMeasured."
+        "@user\nWhy is the pump loud?\n@model\nThe pump is loud for reasons of its age.\n\n## Causes (two)\n\n**What changed**\n\n## How it was found\n\n{prose}\n\nThree things remain as they are:\n\n- {item}\n- {item}\n- {item}\n\n{prose}\n\nIt was found because `pump.rs:12` is loud.\n@user\nNow the fan.\n@model\nMeasured."
     ));
     assert!(page.contains("The pump was looked at") && page.contains("`pump.rs:12` is loud"), "{page}");
     for gone in ["Causes", "What changed", "How it was found", "Three things remain"] {

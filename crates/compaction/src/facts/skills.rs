@@ -168,6 +168,8 @@ fn of_client<'a>(text: &'a str, name: Option<&'a str>) -> Vec<Skill<'a>> {
     };
     // The client's own elements have composed names: `<system-reminder>`, `<environment_context>`.
     let tag = text.strip_prefix('<').and_then(|it| it.split(['>', ' ']).next());
+    // What follows is what the skill was called with.
+    let text = text.split_once("\nARGUMENTS: ").map_or(text, |it| it.0);
     let other = tag.is_some_and(|it| it.contains(['-', '_']))
         || ["Note: ", "Caveat: "].iter().any(|it| text.starts_with(it));
     match name.filter(|_| skills.is_empty() && !other) {

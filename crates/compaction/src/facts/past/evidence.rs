@@ -286,7 +286,7 @@ impl<'a> Evidence<'a> {
     }
 
     /// Whether a step names files, and `is` holds for an operation on each after `message`.
-    fn all_files(&self, step: &str, message: usize, is: impl Fn(usize, FileOp) -> bool) -> bool {
+    pub(super) fn all_files(&self, step: &str, message: usize, is: impl Fn(usize, FileOp) -> bool) -> bool {
         let mut named = FILE_NAME.find_iter(step).peekable();
         named.peek().is_some()
             && named.all(|it| {

@@ -141,14 +141,16 @@ fn drop_deleted(facts: &mut Vec<Fact>) {
 /// The prefix of a defect whose files were changed and checked since, or of an earlier summary's finding
 /// about a file that was changed since.
 fn changed_since(fact: &Fact, evidence: &Evidence) -> Option<&'static str> {
-    let changed = |it: &str| evidence.last_change(it, fact.message);
     let text = fact.text.as_str();
     if is_finding(fact) {
-        let at = changed(text).filter(|_| is_defect(text))?;
+        let at = evidence.last_change(text, fact.message).filter(|_| is_defect(text))?;
         return (evidence.last_check() > Some(at)).then_some(CHANGED_SINCE);
     }
     let older = fact.topic == Topic::Findings && fact.voice() == Voice::Summary;
-    let of_file = || text.split_once(": ").is_some_and(|it| changed(it.0).is_some());
+    // A commit may contain what was changed before the summary.
+    let edits = |_, op: FileOp| op.changes() && op != FileOp::Committed;
+    let edited = |it: &str| evidence.all_files(it, fact.message, edits);
+    let of_file = || text.split_once(": ").is_some_and(|it| edited(it.0));
     if !older || text.starts_with(FILE_CHANGED) || text.starts_with(COMMIT_FOLLOWED) {
         return None;
     }
@@ -156,7 +158,7 @@ fn changed_since(fact: &Fact, evidence: &Evidence) -> Option<&'static str> {
     if evidence.last_commit() > Some(fact.message) && uncommitted() {
         return Some(COMMIT_FOLLOWED);
     }
-    (of_file() || changed(text).is_some()).then_some(FILE_CHANGED)
+    (of_file() || edited(text)).then_some(FILE_CHANGED)
 }
 
 /// Drops what a later check or commit outdates: expected failures, proposed fixes, failed checks.
@@ -216,10 +218,17 @@ fn is_told_by(report: &str, finding: &str) -> bool {
     !LEFT_FOR_LATER.is_match(finding) && !says_remaining(finding) && names.all(|it| report.contains(it))
 }
 
+/// Some of the jobs that run are done, the others are not: "Three of four analyses are done".
+static PARTLY_DONE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)\b(?:one|two|three|four|five|six|\d+) (?:out )?of (?:the )?(?:two|three|four|five|six|seven|eight|\d+)\b.{0,60}\b(?:is|are|have|has) (?:now )?(?:back|done|in|complete|completed|finished|reported)\b",
+    r"|\bstill (?:waiting (?:for|on)|running)\b.{0,80}\b(?:to finish|to complete|to report|in the background|agents?)\b",
+));
+
 /// Whether a sentence says only what was true, planned or guessed for the moment.
 fn is_passing(sentence: &str) -> bool {
     let lower = Lowercased::of(sentence);
     CUES.waiting.is_in(&lower)
+        || PARTLY_DONE.is_match(sentence)
         || CUES.passing.is_in(&lower)
         || CUES.announce.is_in(&lower) && !CUES.fixed.is_in(&lower)
 }

@@ -10,15 +10,15 @@ use super::step_index::MAX_CANDIDATES;
 use super::temporary;
 use crate::facts::plan::TaskUpdate;
 use crate::facts::talk::replies::{
-    AnsweredRequest, answers, is_answer, is_request, last_answered, last_report, last_turning_point,
-    leaves_open,
+    AnsweredRequest, answers, is_answer, is_interruption, is_request, last_answered, last_report,
+    last_turning_point, leaves_open,
 };
 use crate::facts::talk::report::{is_report, says_remaining, text_of_model};
 use crate::facts::talk::{MAX_REPLY_BYTES, asks};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::rule::polarity;
-use crate::facts::text::{FILE_NAME, ends_with_colon, is_camel_case, sentences};
+use crate::facts::text::{FILE_NAME, ends_with_colon, is_camel_case, sentences, without_sentences};
 use crate::facts::voice::ModelTopic;
 use crate::facts::work::command::ParsedCommand;
 use crate::facts::{Detail, Fact, Polarity, Topic, Voice};
@@ -174,7 +174,11 @@ fn apply_task_updates(changed: &[TaskUpdate], facts: &mut Vec<Fact>) -> Vec<Clos
             fact.message = now.message;
         }
         if now.topic == Some(Topic::Done) {
-            fact.text.reword(without_status);
+            fact.text.reword(|it| {
+                let step = without_status(it);
+                let rest = without_sentences(&step, temporary::states_the_moment);
+                if rest.trim().is_empty() { step } else { rest.trim().to_owned() }
+            });
         }
         fact.topic = now.topic.unwrap_or(fact.topic);
         now.topic.is_some()
@@ -423,10 +427,13 @@ pub(in crate::facts) fn replace_answered_goal(history: &History, facts: &mut Vec
 
 /// A request that ends the one before it.
 static STOPS: AsciiFirstRegex =
-    AsciiFirstRegex::new(r"(?i)\b(?:stop|forget|cancel|abort|wait|instead|leave it|never ?mind)\b");
+    AsciiFirstRegex::new(r"(?i)\b(?:stop|forget|cancel|abort|wait|leave it|never ?mind)\b");
 
-/// Whether the request `next` corrects `request`: the user refused one of its steps and did not end it.
+/// Whether the request `next` corrects `request`: the user refused one of its steps, or interrupted the work with a few
+/// words, and did not end it.
 fn is_corrected(messages: &[Message], request: usize, next: usize) -> bool {
+    /// Maximum characters of such words.
+    const FEW: usize = 240;
     let since = &messages[request..next];
     let said = messages[next].plain();
     let first = sentences(&said).first().copied().unwrap_or_default();
@@ -436,7 +443,9 @@ fn is_corrected(messages: &[Message], request: usize, next: usize) -> bool {
     let last = since.iter().rposition(|it| it.role == Role::Assistant && it.kind == Kind::Said);
     let refused =
         last.is_some_and(|at| since[at..].iter().flat_map(Message::outputs).any(|it| it.refusal.is_some()));
-    refused && !ends
+    let after = &since[last.map_or(0, |at| at + 1)..];
+    let interrupted = after.iter().any(is_interruption) && said.chars().count() <= FEW;
+    (refused || interrupted) && !ends
 }
 
 fn is_open_in_summary(fact: &Fact) -> bool {

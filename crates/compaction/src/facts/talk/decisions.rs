@@ -1,11 +1,11 @@
 //! Questions of the model, and what the user's replies decide.
 
-use super::is_very_short;
 use super::options::{
     OFFERED_OPTION, OFFERS_IF, answered_questions, answers_by_question, beside_own_options, meaning_in,
     option, option_tables, questions_of_tables, recommended, suggested,
 };
 use super::report::text_of_model;
+use super::{BARE_ORDER, is_very_short};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::regions::{Region, regions};
@@ -183,7 +183,7 @@ pub(super) fn read_decisions(
         facts.push(reply.decision(said, asked, Some(means), false));
         return;
     }
-    if GO_ON.is_match(&said) && asked.is_some_and(|it| it.contains(", or ")) {
+    if (GO_ON.is_match(&said) || BARE_ORDER.is_match(&said)) && asked.is_some_and(|it| it.contains(", or ")) {
         return;
     }
     let Some(question) = asked.filter(|it| replies_to(it, &said) && decides(it, &before, &said)) else {

@@ -103,8 +103,11 @@ pub fn last_reply(history: &History) -> Option<usize> {
     (at > 0 && speaks(last) && worked && !working && !only_asks && !goes_on()).then_some(at)
 }
 
-/// How clients note that the user stopped the model.
-const INTERRUPTED: [&str; 2] = ["<turn_aborted>", "[Request interrupted"];
+/// Whether a message is the client's note that the user stopped the model.
+pub(in crate::facts) fn is_interruption(message: &Message) -> bool {
+    const STARTS: [&str; 2] = ["<turn_aborted>", "[Request interrupted"];
+    message.kind == Kind::Context && STARTS.iter().any(|it| message.plain().starts_with(it))
+}
 
 /// A request and the reply to it.
 #[derive(Debug, Clone, Copy)]
@@ -167,8 +170,7 @@ pub fn answers(history: &History) -> Vec<AnsweredRequest> {
                 leaves_open: false,
             }));
         } else if message.kind == Kind::Context {
-            let text = message.plain();
-            interrupted |= INTERRUPTED.iter().any(|it| text.starts_with(it));
+            interrupted |= is_interruption(message);
         } else if message.role == Role::Assistant {
             let calls = message.calls().next().is_some() && !delivers(message);
             if std::mem::take(&mut aside) && !calls {

@@ -443,20 +443,35 @@ fn counted(heading: &str) -> Option<usize> {
     WORDS.iter().position(|it| *it == word).map(|it| it + 2).or_else(|| word.parse().ok())
 }
 
-/// Picks the first sentences of list items that are no offers, from the beginning on, as far as `room` characters go.
-/// Returns the number of characters used.
+/// Picks the first sentences of list items that are no offers, with the lines that introduce them, from the beginning
+/// on, as far as `room` characters go. Returns the number of characters used.
 fn fill_items<'a>(all: &[&'a str], room: usize, picked: &mut [Option<&'a str>]) -> usize {
     /// Characters of an item's first sentences; a longer first sentence is picked up to `LONGEST`.
     const LEAD: usize = 120;
     const LONGEST: usize = 200;
+    let count = |it: &str| it.chars().count() + 2;
+    let introduces = |it: &str| is_title(it) || ends_with_colon(it);
+    let offered = offered(all);
     let mut left = room;
-    let items = all.iter().zip(offered(all)).zip(picked);
-    for ((line, _), picked) in items.filter(|it| it.1.is_none() && is_item(it.0.0) && !it.0.1) {
-        let lead = first_sentences(line, LEAD);
-        let count = lead.chars().count() + 2;
-        if count <= LONGEST.min(left) && !ends_with_colon(lead) && !only_refers(line) {
-            left -= count;
-            *picked = Some(lead);
+    // The line that introduces the list: "It does not touch:" turns what its items say.
+    let mut head: Option<usize> = None;
+    for at in 0..all.len() {
+        if introduces(all[at]) || !is_item(all[at]) {
+            head = introduces(all[at]).then_some(at);
+            continue;
+        }
+        let lead = first_sentences(all[at], LEAD);
+        let intro = head.filter(|it| picked[*it].is_none());
+        let needed = count(lead) + intro.map_or(0, |it| count(all[it]));
+        if picked[at].is_none()
+            && !offered[at]
+            && !only_refers(all[at])
+            && count(lead) <= LONGEST
+            && needed <= left
+        {
+            left -= needed;
+            picked[at] = Some(lead);
+            intro.into_iter().for_each(|it| picked[it] = Some(all[it]));
         }
     }
     room - left

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::quote::{cut, finished_plan, words};
+use super::quote::{SHORTENED, cut, finished_plan, words};
 use super::script;
 use crate::facts::text::{clip, flat, without_escapes};
 use crate::facts::{
@@ -267,7 +267,10 @@ fn raw_line(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
                 let over = style.over_since(fact).filter(|_| !fact.text.starts_with(UNREADABLE));
                 let plan = finished_plan(&fact.text)
                     .filter(|_| over.is_some() && !style.follows_up && fact.voice() == Voice::User);
-                single(plan.unwrap_or_else(|| words(fact, chars))).ending(&style.end_of_goal(fact, over))
+                let end = style.end_of_goal(fact, over);
+                let said = plan.unwrap_or_else(|| words(fact, chars));
+                let said = if end == BELOW { said.trim_end_matches(SHORTENED).to_owned() } else { said };
+                single(said).ending(&end)
             }
             Topic::Last => single(words(fact, chars)).ending(&style.answer_of_last(fact)),
             // Others of an earlier request are told as what the user said.

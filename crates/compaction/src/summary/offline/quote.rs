@@ -99,7 +99,8 @@ pub(super) fn finished_plan(text: &str) -> Option<String> {
     Some(format!("{lead}{about}{bounds}{SHORTENED}"))
 }
 
-const SHORTENED: &str = " (shortened; full text through recall)";
+/// Suffix of words that are told in part.
+pub(super) const SHORTENED: &str = " (shortened; full text through recall)";
 
 /// Removes the frame that a terminal drew around copied text.
 fn unboxed(text: &str) -> String {
