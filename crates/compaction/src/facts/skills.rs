@@ -279,6 +279,14 @@ fn stresses(sentence: &str) -> bool {
         && ["NEVER", "DO NOT", "Do NOT", "MUST NOT"].iter().any(|it| begin.contains(it))
 }
 
+/// Whether a sentence names a state of the skill's own procedure, such as `STILL_BROKEN`, which means nothing outside.
+fn names_own_state(sentence: &str) -> bool {
+    let is_state = |it: &str| {
+        it.contains('_') && it.len() > 4 && it.bytes().all(|it| it.is_ascii_uppercase() || it == b'_')
+    };
+    sentence.split(|c: char| !c.is_alphanumeric() && c != '_').any(is_state)
+}
+
 /// Whether a sentence of a skill is a prohibition that can stand alone.
 fn forbids(sentence: &str) -> bool {
     const BEGINS: [&str; 6] =
@@ -294,5 +302,6 @@ fn forbids(sentence: &str) -> bool {
         && plain.starts_with(|it: char| it.is_uppercase() || it == '`')
         // Which skill may follow depends on the work, and a step on those before it.
         && !["other skill", "to step "].iter().any(|it| lower.contains(it))
+        && !names_own_state(&plain)
         && (bans.is_some_and(|rest| !NO_BAN.iter().any(|it| rest.starts_with(it))) || stresses(sentence))
 }

@@ -253,7 +253,7 @@ static BLOCKED: AsciiFirstRegex =
 /// A step that only waits for the user.
 static AWAITS_USER: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)^\W*(?:wait(?:ing)? for|await(?:ing)?) (?:the )?(?:user|(?:(?:user|[\w-]+['’]s) )?(?:feedback|reply|answer|response|approval|input|confirmation|go-ahead))",
-    r"(?: (?:on|about) [^,;]*)?\W*$|^\W*(?:the )?user has(?:n['’]t| not) (?:yet )?(?:provided|given|replied|responded|answered)\b[^;]*$",
+    r"(?: (?:on|about) [^,;]*)?\W*$|^\W*(?:the )?user has(?:n['’]t| not) (?:yet |explicitly )?(?:provided|given|replied|responded|answered|requested|asked for)\b[^;]*$",
 ));
 
 fn plans(call: &&Call) -> bool {

@@ -31,6 +31,9 @@ const MAX_CHOSEN: usize = 4;
 /// A question of at most this many words only echoes what was asked.
 const MAX_ECHO_WORDS: usize = 3;
 
+/// Maximum characters that follow the number of a chosen option and its point: `2. with the cache`.
+const MAX_COMMENT_CHARS: usize = 60;
+
 /// Maximum characters of an answer that begins with a yes.
 const MAX_APPROVAL_CHARS: usize = 400;
 
@@ -254,7 +257,9 @@ fn chosen_option(reply: &Reply) -> Option<String> {
         || said[..letter.start()].chars().any(char::is_alphabetic)
         || after.starts_with('번');
     let digits = letter.as_str().chars().all(|c| c.is_ascii_digit());
-    let single = alone || digits && after.starts_with([',', '.', ')', ' ']);
+    // A numbered line at length is a comment on the point, or pasted from the model's message.
+    let comments = digits && after.starts_with(['.', ')']) && after.chars().count() > MAX_COMMENT_CHARS;
+    let single = alone || digits && after.starts_with([',', '.', ')', ' ']) && !comments;
     let chooses =
         single && !REFUSES_OPTION.is_match(after) && OFFERED_OPTION.find_iter(reply.before).nth(1).is_some();
     chooses.then(|| option(reply.before, letter.as_str()))?
