@@ -30,8 +30,8 @@ use history::replaced;
 use history::tools::code_mode;
 use history::verbatim;
 use history::{Call, History};
-pub(crate) use past::UNREADABLE;
-pub(crate) use past::{
+pub(crate) use past::reader::UNREADABLE;
+pub(crate) use past::reader::headings::{
     ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, BELOW, COMMITS, EARLIER, FILE_CHANGED,
     FOLLOWED, GOES_ON, MORE_DONE, OF_EARLIER_REQUEST, REPLIED_BELOW, REPLY_TO, REPORTED, REPORTS, RESOLVED,
     TOUCHED, UNCHECKED,
@@ -250,7 +250,7 @@ pub fn prepare() {
 pub fn read(history: &History) -> Ledger {
     let mut ledger = read_expanded(history);
     drop_unkept(history, &mut ledger.facts);
-    past::note_unreadable(history, &mut ledger.facts);
+    past::reader::note_unreadable(history, &mut ledger.facts);
     let turn = history.last_prompt().unwrap_or(0);
     let is_reply =
         |it: &&mut Fact| it.topic == Topic::Findings && it.voice() == Voice::Model && it.message < turn;
@@ -309,7 +309,7 @@ fn read_messages(history: &History, origin: &(dyn Fn(usize) -> usize + Sync)) ->
     let history = expanded.as_ref().unwrap_or(history);
     let mut facts = Vec::new();
     let directory = work::paths::directory(history);
-    past::read(history, directory.as_deref(), &mut facts);
+    past::reader::read(history, directory.as_deref(), &mut facts);
     let goal = facts.iter().any(|it| it.topic == Topic::Goal);
     // The two do not depend on each other's facts.
     let (said, (names, file_changes, commits)) = parallel::join(

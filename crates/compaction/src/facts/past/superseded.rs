@@ -4,8 +4,8 @@
 use std::collections::{HashMap, HashSet};
 
 use super::evidence::Evidence;
-use super::headings::{LOOKS, REPORTED, STATES, TOUCHED};
 use super::progress;
+use super::reader::headings::{LOOKS, REPORTED, STATES, TOUCHED};
 use super::step_index::MAX_CANDIDATES;
 use super::temporary;
 use crate::facts::plan::TaskUpdate;

@@ -134,13 +134,13 @@ pub(super) static SAYS_NONE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 ));
 
 /// Says how things stood when the summary was written.
-pub(super) static STATES: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+pub(in crate::facts) static STATES: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)^\W*(?:(?:current|ongoing) (?:status|state|issue)|status)(?: \([^)]*\))?:|^\W*(?:potential|possible) causes?:|\(current\)|^\W*the (?:immediate|top|first) priority\b|^\W*the assistant (?:has|had) the\b",
     r"|\bcurrent(?:ly)? (?:issue|investigating)\b|\bbeing investigated\b|\bneeds? (?:\w+ )?investigation\b",
 ));
 
 /// A step that only looks: as the next step, it was taken at once.
-pub(super) static LOOKS: AsciiFirstRegex = AsciiFirstRegex::new(
+pub(in crate::facts) static LOOKS: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)^\W*(?:investigate|check|confirm|ensure|inspect|examine|look (?:at|into)|verify|navigate to|determine|find out|debug|use \S+ to (?:check|inspect|look))\b",
 );
 
