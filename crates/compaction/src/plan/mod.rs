@@ -12,14 +12,10 @@
 mod attachments;
 mod collapse;
 mod draft;
-mod keep;
-mod layout;
-mod mark;
 mod outcome;
 mod outputs;
-mod restore;
-mod shorten;
 mod split;
+mod summarize;
 mod trigger;
 
 pub use attachments::{attached, refused};
@@ -33,9 +29,9 @@ use tokens::{Filled, TokenCounter, Tokenizer};
 
 pub use collapse::transcript;
 pub use draft::{Segment, json_len};
-pub use mark::{end_mark, ends_here, made_with};
 pub use outcome::{PlanOutcome, Splice, apply, behind};
 pub use split::{Split, find as find_split, share_split};
+pub use summarize::mark::{end_mark, ends_here, made_with};
 pub use trigger::{Gate, ModelLimits, Verdict, passes, threshold, verdict};
 
 use draft::Draft;
@@ -377,7 +373,7 @@ fn run_passes(draft: &mut Draft<'_>, due: bool, before: u64) -> Ran {
         let result = match pass {
             Pass::Outputs(step) => outputs::run(draft, step),
             Pass::Snip(_) | Pass::Collapse(_) | Pass::Summarize(_) if request.prune_only => continue,
-            Pass::Snip(step) => keep::snip(draft, step),
+            Pass::Snip(step) => summarize::keep::snip(draft, step),
             Pass::Collapse(step) => collapse::run(draft, step),
             // After a first summary, a second one of the same history would have nothing left to replace.
             Pass::Summarize(_) if draft.need.is_some() => continue,
@@ -386,7 +382,7 @@ fn run_passes(draft: &mut Draft<'_>, due: bool, before: u64) -> Ran {
                 Err(Reason::new("switched_off", text))
             }
             Pass::Summarize(step) => {
-                let result = layout::summarize(draft, step, number);
+                let result = summarize::run(draft, step, number);
                 // If cleared outputs alone reach the requested budget, no summary is needed.
                 let reached = request.budget.is_some_and(|it| draft.tokens() <= it && it < before);
                 if result.is_err() && step.or_nothing && !reached {

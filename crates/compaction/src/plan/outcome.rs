@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use serde::Serialize;
 
 use super::draft::Segment;
-use super::keep;
+use super::summarize::keep;
 use super::{Op, OutputOp, Plan, Reason, counts, prefix_of};
 use history::{History, Kind, Message, Part, Text};
 use tokens::TokenCounter;

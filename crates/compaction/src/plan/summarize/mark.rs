@@ -1,6 +1,6 @@
 //! The end mark: a hash in a summary's first line of where the history ended when it was made.
 
-use super::{Reason, counts, is_work};
+use crate::plan::{Reason, counts, is_work};
 use history::{History, Kind, Message, Part, SUMMARY_START, Text, verbatim};
 
 /// The end mark, from the messages behind the summary: six hex digits of the hash of the last part that is

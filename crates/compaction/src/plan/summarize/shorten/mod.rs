@@ -2,9 +2,9 @@
 
 pub(super) mod answer;
 
-use super::draft::{Draft, Replacement, Segment, number, total_of};
-use super::outputs::{ends, thousands};
-use super::{Op, OutputOp};
+use crate::plan::draft::{Draft, Replacement, Segment, number, total_of};
+use crate::plan::outputs::{ends, thousands};
+use crate::plan::{Op, OutputOp};
 use history::{Kind, Message, Part, Role, Text};
 
 /// Shortens the outputs of the items from `start` on until these items fit into `room` tokens, if possible.

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::draft::{Draft, Segment};
+use crate::plan::draft::{Draft, Segment};
 use crate::profile::{Restore, Restored};
 use history::tools::{self, Meaning};
 use history::{Call, Kind, Message, Role, Text};

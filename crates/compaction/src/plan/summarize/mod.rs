@@ -1,14 +1,18 @@
 //! The new history around a summary: what is summarized, what stays, and in which order.
 
+pub(super) mod keep;
+pub(super) mod mark;
+mod restore;
+mod shorten;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::draft::{Draft, Segment, boundary_from, is_head, number};
-use super::keep::{self, KeptRegion, new_message};
-use super::mark;
-use super::{Cause, Need, Op, Reason, counts, is_work, restore};
+use crate::plan::draft::{Draft, Segment, boundary_from, is_head, number};
+use crate::plan::{Cause, Need, Op, Reason, counts, is_work};
 use crate::profile::{Keep, Slot, Summarize, TooLong};
 use history::{Kind, Media, MediaKind, Message, Part, Role, Text};
+use keep::{KeptRegion, new_message};
 
 /// At most one in this many of the summarized tokens is put back as text.
 const RESTORE_DIVISOR: u64 = 4;
@@ -17,7 +21,7 @@ const RESTORE_DIVISOR: u64 = 4;
 const MIN_COMPRESSION: u64 = 3;
 
 /// Replaces messages by a summary, in the profile's layout.
-pub(super) fn summarize(draft: &mut Draft<'_>, step: &Summarize, pass: usize) -> Result<(), Reason> {
+pub(super) fn run(draft: &mut Draft<'_>, step: &Summarize, pass: usize) -> Result<(), Reason> {
     mark::nothing_new(draft.history)?;
     let (items, done) = (draft.items.clone(), draft.message_ops.len());
     if matches!(step.keep, Keep::Budget(_)) {
@@ -374,7 +378,7 @@ fn shown(draft: &mut Draft<'_>, step: &Summarize, from: usize, to: usize) -> usi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::shorten::answer::tests::{PROFILE, compacted};
+    use crate::plan::summarize::shorten::answer::tests::{PROFILE, compacted};
     use crate::plan::{Moment, PlanRequest, plan};
     use crate::profile::Profile;
     use history::{Call, History, Meta, Output};

@@ -1,9 +1,9 @@
 //! What stays beside a summary, and where the cut falls. Cuts fall between units only.
 
-use super::draft::{Draft, Segment, boundary_from, boundary_to, is_boundary, number, total_of};
 use super::shorten::{answer, shortened, squeeze};
-use super::split::share_split;
-use super::{Op, Reason, is_work};
+use crate::plan::draft::{Draft, Segment, boundary_from, boundary_to, is_boundary, number, total_of};
+use crate::plan::split::share_split;
+use crate::plan::{Op, Reason, is_work, trigger};
 use crate::profile::{Budget, Cut, Keep, Slot, Snip, Summarize, SummaryRole, Turns, UserMessages};
 use history::{Kind, Message, Part, Role, Text};
 use tokens::middle;
@@ -35,14 +35,14 @@ pub(super) struct KeptRegion {
     pub(super) context: bool,
     /// Maximum tokens of the summary.
     pub(super) max_tokens: u64,
-    /// As [`Need::reserved`](super::Need::reserved).
+    /// As [`Need::reserved`](crate::plan::Need::reserved).
     pub(super) reserved: Option<u64>,
     /// Why the cut falls there.
     pub(super) why: String,
 }
 
 /// Drops messages from the middle.
-pub(super) fn snip(draft: &mut Draft<'_>, step: &Snip) -> Result<(), Reason> {
+pub(in crate::plan) fn snip(draft: &mut Draft<'_>, step: &Snip) -> Result<(), Reason> {
     let count = draft.items.len();
     if count <= step.above {
         let text = format!("{count} messages; snipped above {}", step.above);
@@ -87,7 +87,7 @@ pub(super) fn kept(draft: &mut Draft<'_>, step: &Summarize, head: usize) -> Resu
     }
 }
 
-pub(super) fn role(role: SummaryRole) -> Role {
+pub(in crate::plan) fn role(role: SummaryRole) -> Role {
     match role {
         SummaryRole::User => Role::User,
         SummaryRole::Assistant => Role::Assistant,
@@ -243,7 +243,7 @@ fn keep_share_behind(draft: &Draft<'_>, step: &Summarize, share: f64) -> Result<
 /// The newest turns that fit into a budget, and of the turn before them as much of its end as still fits.
 /// Sizes are of the messages' JSON, four characters a token, rounded half up (OpenCode 1.18).
 fn keep_turns(draft: &Draft<'_>, step: &Summarize, rule: &Turns) -> KeptRegion {
-    let usable = super::trigger::size(draft.request.profile, &draft.request.limits);
+    let usable = trigger::size(draft.request.profile, &draft.request.limits);
     let share = usable.map_or(rule.maximum, |it| (it as f64 * rule.share).floor() as u64);
     let budget = rule.tokens.unwrap_or(share.clamp(rule.minimum, rule.maximum));
     let chars: Vec<u64> = draft.items.iter().map(|it| draft.json_len(it)).collect();
