@@ -34,7 +34,7 @@ const SHARED_WORDS: usize = 32;
 
 /// Migrations of the schema, oldest first. As for SQLite, one is never changed once released.
 const STEPS: &[&str] =
-    &[include_str!("postgres/1.sql"), include_str!("postgres/2.sql"), include_str!("postgres/3.sql")];
+    &[include_str!("1.sql"), include_str!("2.sql"), include_str!("3.sql")];
 
 /// The schema version that this program writes.
 pub(crate) const VERSION: u32 = STEPS.len() as u32;
