@@ -125,7 +125,7 @@ fn neighbours_do_not_know_each_other() {
         ("crates/compaction/src/summary/", &["crate::plan"]),
         ("crates/history/src/simd.rs", &["crate::"]),
         (
-            "crates/history/src/history.rs",
+            "crates/history/src/history/",
             &["crate::error", "crate::json", "crate::tools", "crate::secrets", "crate::verbatim"],
         ),
     ];

@@ -6,12 +6,9 @@
 
 pub mod error;
 mod history;
-mod instructions;
 pub mod json;
-pub mod middle;
 mod named;
 pub mod parallel;
-pub mod replaced;
 pub mod secrets;
 pub mod simd;
 mod text;
@@ -20,4 +17,4 @@ pub mod verbatim;
 
 pub use error::{Error, Result};
 pub use history::*;
-pub use text::{Measure, Text, TextSize, edited, one_line};
+pub use text::{Measure, Text, TextSize, edited, middle, one_line};

@@ -1,5 +1,7 @@
 //! A text that knows its size, and caches its measurements.
 
+pub mod middle;
+
 use std::ops::{Add, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};

@@ -4,6 +4,9 @@
 //! Every format is read into this and written from it; all decisions are made on it. A `History` owns its
 //! text (cheap to clone, no lifetime), and each text carries its size, counted once.
 
+mod instructions;
+pub mod replaced;
+
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 

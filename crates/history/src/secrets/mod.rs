@@ -1,6 +1,6 @@
 //! What must not be stored or sent: passages that the user marked private, and what looks like a secret.
 //!
-//! The patterns of secrets are data (`secrets.toml`). Masking a masked text changes nothing.
+//! The patterns of secrets are data (`patterns.toml`). Masking a masked text changes nothing.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -40,7 +40,7 @@ fn pattern<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Regex, D::Error>
 
 /// The built-in rules. A test reads them, so that they are never empty.
 static RULES: LazyLock<Rules> =
-    LazyLock::new(|| toml::from_str(include_str!("secrets.toml")).unwrap_or_default());
+    LazyLock::new(|| toml::from_str(include_str!("patterns.toml")).unwrap_or_default());
 
 /// `text` with everything that looks like a secret replaced by `[REDACTED:rule]`. Borrowed if there is
 /// nothing.
