@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 
 use serde::{Serialize, Serializer};
 
-use crate::requests::Collector;
+use crate::session::requests::Collector;
 use crate::{Keep, Mode, Session, Source, Written};
 use history::History;
 use history::error::Result;

@@ -16,9 +16,7 @@ pub mod media;
 mod refusal;
 pub mod repair;
 pub mod parse;
-pub mod requests;
 mod session;
-mod source;
 #[cfg(test)]
 mod tests;
 pub mod validate;
@@ -32,8 +30,8 @@ use serde::{Deserialize, Deserializer};
 
 pub use format::Format;
 pub use history::SUMMARY_START;
-pub use session::{Note, Origins, PastCompaction, Record, Session};
-pub use source::{MemorySource, Source};
+pub use session::source::{MemorySource, Source};
+pub use session::{Note, Origins, PastCompaction, Record, Session, requests};
 pub use wire::messages;
 
 // Not in `format`: the format modules import that one, so it must not import them.

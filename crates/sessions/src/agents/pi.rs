@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{JsonLine, json_lines, token_count};
 use crate::format::{Api, FormatRow};
 use crate::parse::beginning;
-use crate::requests::{Collector, each_row, text, time};
+use crate::session::requests::{Collector, each_row, text, time};
 use crate::{Format, Note, PastCompaction, Session, Source, derive, is_cleared};
 use history::error::{Error, ErrorKind, Result};
 use history::{Call, History, Kind, Media, MediaKind, Message, Meta, Output, Part, Reasoning, Role, Usage};

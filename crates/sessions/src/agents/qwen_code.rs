@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::{JsonLine, json_lines};
 use crate::format::{Api, FormatRow};
 use crate::parse::beginning;
-use crate::requests::{Collector, each_row, text, time};
+use crate::session::requests::{Collector, each_row, text, time};
 use crate::wire::GEMINI_ACK;
 use crate::{Format, MemorySource, Note, PastCompaction, Session, Source, derive, wire};
 use history::error::{Error, ErrorKind, Result};
@@ -420,7 +420,7 @@ mod tests {
         assert_eq!((usage.input, usage.cache_read, usage.output), (60, 40, 10));
         let source = MemorySource::new("t", lines.join("\n"));
         assert_eq!(crate::sniff(&source).unwrap(), Format::QWEN_CODE);
-        let requests = crate::requests::requests(&source, &session).unwrap();
+        let requests = crate::session::requests::requests(&source, &session).unwrap();
         assert_eq!((requests.all.len(), requests.prompts), (2, vec!["List the files".to_owned()]));
     }
 

@@ -33,8 +33,7 @@ const ROW_WORDS: usize = 4_000;
 const SHARED_WORDS: usize = 32;
 
 /// Migrations of the schema, oldest first. As for SQLite, one is never changed once released.
-const STEPS: &[&str] =
-    &[include_str!("1.sql"), include_str!("2.sql"), include_str!("3.sql")];
+const STEPS: &[&str] = &[include_str!("1.sql"), include_str!("2.sql"), include_str!("3.sql")];
 
 /// The schema version that this program writes.
 pub(crate) const VERSION: u32 = STEPS.len() as u32;

@@ -1,7 +1,7 @@
 //! Claude Code's `~/.claude/projects/<folder>/<session id>.jsonl`.
 //!
 //! The file is a tree of rows (`uuid`, `parentUuid`) among lines that are not context. What the client sends
-//! next is one path through the tree: `chain` reads the tree (each row by `line`), `path` finds the path,
+//! next is one path through the tree: `chain` reads the tree (each row by `line`) and finds the path,
 //! `assemble` makes messages of its rows. What is not documented was measured: Claude Code 2.1.197 and
 //! 2.1.328 resumed hand-made sessions, and the requests that the model got were compared.
 //!
@@ -12,8 +12,6 @@
 mod assemble;
 mod blocks;
 mod chain;
-mod patch;
-mod path;
 mod line;
 mod load;
 mod read;
@@ -29,7 +27,7 @@ pub use write::write;
 
 use crate::format::{Api, FormatRow};
 use crate::parse::beginning;
-use crate::requests::each_row;
+use crate::session::requests::each_row;
 
 pub(crate) static ROW: FormatRow = FormatRow {
     is_signed: true,

@@ -4,7 +4,7 @@ use history::{Usage, json};
 use serde_json::Value;
 
 use crate::parse::cursor::Cursor;
-use crate::requests::{Collector, text, time};
+use crate::session::requests::{Collector, text, time};
 
 /// The model name on rows that the client wrote in the model's place.
 pub(super) const SYNTHETIC: &str = "<synthetic>";

@@ -18,7 +18,7 @@ use crate::parse::beginning;
 use crate::parse::lines::Coverage;
 use crate::parse::raw::Fields;
 use crate::parse::texts::WHOLE;
-use crate::requests::each_row;
+use crate::session::requests::each_row;
 use crate::{Format, Keep, Session, Source};
 use history::error::Result;
 use history::{History, Meta};

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::items::is_contextual;
 use crate::parse::raw::Fields;
-use crate::requests::{Collector, time};
+use crate::session::requests::{Collector, time};
 
 /// Token usage as counted by the provider, or after a compaction by the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -17,7 +17,7 @@ mod write;
 use crate::format::{Api, FormatRow};
 use crate::parse::beginning;
 use crate::parse::texts::WHOLE;
-use crate::requests::{Collector, each_message, each_row, text, time};
+use crate::session::requests::{Collector, each_message, each_row, text, time};
 use crate::{Format, Keep, PastCompaction, Session, Source};
 use history::error::{Error, ErrorKind, Result};
 use history::{History, Message, Meta};

@@ -17,7 +17,7 @@ mod tests;
 
 use crate::format::{Api, FormatRow};
 use crate::parse::beginning;
-use crate::requests::{Collector, each_message};
+use crate::session::requests::{Collector, each_message};
 use crate::{Format, Keep, Mode, Session, Source, Written};
 use element::usage;
 use history::History;

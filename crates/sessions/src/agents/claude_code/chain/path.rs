@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt, HashSet};
 
-use super::chain::Index;
-use super::row::{Row, RowKind};
+use super::Index;
 use crate::Note;
+use crate::agents::claude_code::row::{Row, RowKind};
 
 /// Maximum time between a row whose parent is missing and the earlier row that the client uses as its parent.
 const BRIDGED_MS: i64 = 5_000;
@@ -31,7 +31,7 @@ impl Index {
     ///   put back.
     ///
     /// Where no row has a parent (files made by other tools), all rows are live, in file order.
-    pub(super) fn live(&mut self) -> Vec<usize> {
+    pub(in crate::agents::claude_code) fn live(&mut self) -> Vec<usize> {
         // Of several rows with the same uuid the last counts.
         let by_uuid: ByUuid = self.rows.iter().enumerate().map(|(at, it)| (it.uuid.clone(), at)).collect();
         let mut parents = self.parents(&by_uuid);

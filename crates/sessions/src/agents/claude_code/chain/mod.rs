@@ -1,5 +1,7 @@
 //! The rows of a file and the tree they form, read on all cores.
 
+mod path;
+
 use std::ops::Range;
 use std::sync::Arc;
 

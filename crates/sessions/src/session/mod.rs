@@ -1,4 +1,7 @@
-//! A session as it was read.
+//! A session as it was read, where its bytes are read from, and the requests in it.
+
+pub mod requests;
+pub(crate) mod source;
 
 use std::ops::Range;
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::derive::parse_time;
-use super::{Session, Source};
+use crate::derive::parse_time;
 use crate::parse::lines;
 use crate::parse::raw::Fields;
+use crate::{Session, Source};
 use history::error::Result;
 use history::json;
 use history::{History, Kind, Role, Usage};

@@ -1,12 +1,13 @@
 //! Writes a changed history as rows.
 
+mod patch;
+
 use std::collections::{BTreeMap, HashMap};
 
 use serde_json::json as value;
 
 use super::blocks::block_of;
 use super::line::LineReader;
-use super::patch::{REST_FIELD, changed, contents, patch, raw_blocks};
 use super::usage::SYNTHETIC;
 use crate::parse::lines::{appended, each_line};
 use crate::parse::raw::Fields;
@@ -15,6 +16,7 @@ use crate::{Format, Mode, Piece, Session, Source, Written, derive, refusal};
 use history::error::{Error, ErrorKind, Result};
 use history::json::{self, compact};
 use history::{History, Kind, Message, Output, Part, Role};
+use patch::{REST_FIELD, changed, contents, patch, raw_blocks};
 
 /// Fields that a copied row loses: second copies of outputs, and links into the file that it was copied from.
 const NOT_COPIED: [&str; 7] = [
