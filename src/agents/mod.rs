@@ -23,9 +23,7 @@ pub mod install;
 mod opencode;
 mod pi;
 mod qwen_code;
-pub mod shell;
 pub mod write_back;
-pub mod seat;
 pub mod settings;
 
 pub use codex::gateway;
@@ -36,9 +34,9 @@ use sessions::{Format, MemorySource, Session};
 
 use find::scan::{HEAD, SessionFile, files, first_words, is_wanted, objects, spellings};
 use hooks::AgentHooks;
+use hooks::seat::Seat;
 use install::Registration;
-use seat::Seat;
-use write_back::{Operation, WriteMethod};
+use write_back::{Operation, WriteMethod, shell};
 
 /// An agent whose sessions can be found.
 pub type AgentRef = &'static dyn Agent;

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use clap::Args;
 
-use crate::agents::shell::quoted;
+use crate::agents::write_back::shell::quoted;
 use crate::answers::LostInfo;
 use crate::cli::Screen;
 use crate::config::Config;

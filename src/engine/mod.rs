@@ -5,7 +5,6 @@
 
 mod archive;
 mod compact;
-mod events;
 mod input;
 mod inspect;
 mod prune;
@@ -27,7 +26,7 @@ use history::History;
 use history::error::{Hint, HintWords, Result};
 use tokens::TokenCounter;
 
-pub use crate::agents::seat::SeatAsk;
+pub use crate::agents::hooks::seat::SeatAsk;
 pub use archive::passages::is_qualifier;
 pub use archive::readable::readable;
 pub use archive::recall::{FoundPrompt, Recalled, newest, read, recall, search};
@@ -38,13 +37,13 @@ pub use compact::compact;
 pub use compact::compacted::{
     Accepted, CompactOutcome, Compacted, Delivered, Question, Rejection, Summarizer,
 };
+#[cfg(feature = "otel")]
+#[doc(hidden)]
+pub use compact::events::otel;
+pub use compact::events::{Event, Listener, shell};
 pub use compact::min_kept::MinKept;
 pub use compact::preview::{apply_preview, can_apply, keep_preview};
 pub use compact::summary_cost::estimate_by_provider;
-#[cfg(feature = "otel")]
-#[doc(hidden)]
-pub use events::otel;
-pub use events::{Event, Listener, shell};
 pub use input::open::{Directories, Opened, SessionRef, continued, open, open_measured, sessions};
 pub use input::options::{Amount, Ask, CompactOptions, Counting, Edit, Editor, PruneOptions, To, Writer};
 pub use input::request::keep_snapshot;

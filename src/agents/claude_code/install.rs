@@ -10,7 +10,7 @@ use crate::agents::install::{
     InstallRequest, MISSING_AND_REMINDER, Plugins, Registration, SeatSetting, SettingsStyle,
     StatusLineSetting, command, fill_program_path,
 };
-use crate::agents::shell::quoted;
+use crate::agents::write_back::shell::quoted;
 
 pub(super) static REGISTRATION: Registration = Registration {
     program: "claude",

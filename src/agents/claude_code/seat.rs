@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::ClaudeCode;
-use crate::agents::seat::{Conversation, Seat, SeatAsk, SeatContext, SeatSession, SentConversation};
+use crate::agents::hooks::seat::{Conversation, Seat, SeatAsk, SeatContext, SeatSession, SentConversation};
 use crate::agents::{self, Agent};
 use crate::files;
 use history::error::{Error, ErrorKind, Result};

@@ -8,7 +8,7 @@ use super::{home, seat};
 use crate::agents::install::{
     InstallRequest, NAME, REMINDER, Registration, SeatSetting, SettingsStyle, command,
 };
-use crate::agents::shell::quoted;
+use crate::agents::write_back::shell::quoted;
 
 pub(super) static REGISTRATION: Registration = Registration {
     program: "gemini",

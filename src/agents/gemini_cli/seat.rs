@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{GeminiCli, own_threshold};
 use crate::agents::hooks;
-use crate::agents::seat::{Conversation, Seat, SeatAsk, SeatContext, SeatSession, SentConversation};
+use crate::agents::hooks::seat::{Conversation, Seat, SeatAsk, SeatContext, SeatSession, SentConversation};
 use compaction::plan::Cause;
 use history::error::Result;
 use history::{History, Kind, Message, Role};

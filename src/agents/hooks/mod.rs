@@ -1,4 +1,5 @@
-//! The agents' hooks: the events they send on standard input, and the form in which each agent takes a reply.
+//! The agents' hooks: the events they send on standard input, and the form in which each agent takes a reply; also
+//! what they send for a status line and for a compaction in their [`seat`].
 //!
 //! Observed in Claude Code 2.1.328, Codex 0.169, Gemini CLI 0.61 and OpenCode 1.18: Claude Code and OpenCode
 //! insert a PreCompact reply, as plain text, into their compaction prompt. `additionalContext` reaches the
@@ -6,6 +7,7 @@
 //! in Gemini CLI. Gemini CLI's SessionStart hook must print nothing, or the user's message is lost at the
 //! next resume.
 
+pub mod seat;
 pub mod statusline;
 
 use std::path::{Path, PathBuf};

@@ -18,7 +18,7 @@ pub fn is_our_file(text: &str) -> bool {
 }
 
 pub fn command(program: &Path) -> String {
-    format!("{} hook", crate::agents::shell::quoted(&program.to_string_lossy()))
+    format!("{} hook", crate::agents::write_back::shell::quoted(&program.to_string_lossy()))
 }
 
 /// Whether a hook's command runs epitome, whatever path it was installed at.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::agents::seat::{Conversation, Seat, SeatAsk, SeatContext};
+use crate::agents::hooks::seat::{Conversation, Seat, SeatAsk, SeatContext};
 use history::error::{Error, ErrorKind, Result};
 use sessions::Format;
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::hooks::seat::{Conversation, Seat, SeatAsk, SeatContext, SeatSession, SentConversation};
 use super::install::{Registration, SettingsStyle, fill_program_path};
-use super::seat::{Conversation, Seat, SeatAsk, SeatContext, SeatSession, SentConversation};
 use super::{
     Agent, AgentInfo, Env, FoundSession, SessionFile, files, first_words, is_wanted, objects, spellings,
 };

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use clap::Args;
 
-use crate::agents::seat::{self, Seat};
+use crate::agents::hooks::seat::{self, Seat};
 use crate::cli::Screen;
 use crate::config::Config;
 use crate::engine::{self, Engine, SeatAnswer, SeatEntry, seat_log};

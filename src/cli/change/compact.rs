@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 
-use crate::agents::shell::quoted;
+use crate::agents::write_back::shell::quoted;
 use crate::answers::{CompactAnswer, Next, Status, TakesEffect};
 use crate::cli::Screen;
 use crate::cli::common::{Common, lost_line, read_text_or_stdin, show_undo_and_resume, wire};

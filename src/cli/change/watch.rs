@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::json;
 
-use crate::agents::shell::quoted;
+use crate::agents::write_back::shell::quoted;
 use crate::answers::{CompactAnswer, Status};
 use crate::cli::Screen;
 use crate::cli::common::Common;

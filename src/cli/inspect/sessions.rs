@@ -8,7 +8,7 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::agents::FoundSession;
-use crate::agents::shell::quoted;
+use crate::agents::write_back::shell::quoted;
 use crate::answers::AdviceLevel;
 use crate::cli::Screen;
 use crate::cli::common::minute;

@@ -6,7 +6,7 @@ use std::path::Path;
 use clap::Args;
 use serde::Serialize;
 
-use crate::agents::shell::quoted;
+use crate::agents::write_back::shell::quoted;
 use crate::agents::{self, AgentRef, Problem, install};
 use crate::answers::{Next, RepairStatus};
 use crate::cli::Screen;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::handoff::agent;
-use crate::agents::shell::quoted;
+use crate::agents::write_back::shell::quoted;
 use crate::cli::Screen;
 use crate::cli::paint::bytes;
 use crate::engine::transfer::{ImportTo, export, import};

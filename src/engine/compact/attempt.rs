@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use crate::engine::compact::min_kept::MinKept;
 use crate::engine::input::measured::Measured;
-use crate::engine::{Amount, Ask, Engine, Event, compact::memories, events, input::request};
+use crate::engine::{Amount, Ask, Engine, Event, compact::events, compact::memories, input::request};
 use compaction::facts::{self, Ledger};
 use compaction::plan::{self, Cause, Op, Plan, PlanOutcome, PlanRequest, Segment};
 use compaction::profile::{Keep, Summarize};

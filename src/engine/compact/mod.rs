@@ -3,6 +3,7 @@
 pub(super) mod answered;
 pub(super) mod attempt;
 pub(super) mod compacted;
+pub(super) mod events;
 pub(super) mod memories;
 pub(super) mod min_kept;
 pub(super) mod preview;
@@ -26,7 +27,7 @@ use crate::engine::compact::summarize::HostReply;
 use crate::engine::input::measured::{Measured, warnings};
 use crate::engine::inspect::session_cost::AfterChange;
 use crate::engine::{
-    Ask, Engine, Event, HistoryFacts, Opened, To, archive, events, input::measured, input::request,
+    Ask, Engine, Event, HistoryFacts, Opened, To, archive, input::measured, input::request,
     inspect::session_cost, method_info, session_info, transfer::carry, write_back, write_back::readback,
 };
 use crate::store::AuditVerb;

@@ -16,8 +16,8 @@ use crate::engine::compact::{CompactJob, Ended};
 use crate::engine::input::measured::Measured;
 use crate::engine::input::request::one_more;
 use crate::engine::{
-    Ask, Edit, Engine, Event, HistoryFacts, Opened, archive, compact::attempt, compact::memories,
-    compact::summary_cost, events,
+    Ask, Edit, Engine, Event, HistoryFacts, Opened, archive, compact::attempt, compact::events,
+    compact::memories, compact::summary_cost,
 };
 use crate::llm::http::Http;
 use crate::llm::run::{self, Progress, Sampling, Watch};

@@ -145,7 +145,7 @@ fn notes(opened: &Opened) -> Vec<String> {
         ));
     }
     if let (false, true, Some(path)) = (notes.is_empty(), opened.session.format.is_repaired(), &opened.path) {
-        let session = crate::agents::shell::quoted(&path.display().to_string());
+        let session = crate::agents::write_back::shell::quoted(&path.display().to_string());
         out.push(format!("`epitome repair {session}` shows what is wrong with it, and repairs only that"));
     }
     out

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::agents::seat::{Conversation, Seat, SeatContext, SeatSession, SentConversation};
+use crate::agents::hooks::seat::{Conversation, Seat, SeatContext, SeatSession, SentConversation};
 use crate::engine::{Engine, Opened, SessionRef, archive, input::caller, input::open, seat};
 use history::error::Result;
 use history::verbatim::Prompts;

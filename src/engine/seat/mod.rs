@@ -10,15 +10,15 @@ pub mod log;
 
 use std::time::Duration;
 
-use crate::agents::seat::SeatAsk;
+use crate::agents::hooks::seat::SeatAsk;
 use crate::engine::archive::PlanResult;
 use crate::engine::archive::marks::SessionMark;
 use crate::engine::compact::attempt::{AttemptRequest, HistoryFacts, header};
 use crate::engine::input::measured::Measured;
 use crate::engine::write_back::{WrittenFingerprint, agent_of};
 use crate::engine::{
-    Amount, Ask, CompactOptions, Counting, Engine, Event, Opened, archive, compact::attempt,
-    compact::memories, events, input::measured,
+    Amount, Ask, CompactOptions, Counting, Engine, Event, Opened, archive, compact::attempt, compact::events,
+    compact::memories, input::measured,
 };
 use crate::store::{Applied, AppliedMode, AuditVerb, Digest};
 use compaction::plan::{self, Plan};

@@ -1,7 +1,7 @@
 //! A session carried over: to another agent, or to a new session that starts with a brief.
 
 use crate::agents::AgentRef;
-use crate::agents::shell;
+use crate::agents::write_back::shell;
 use crate::engine::write_back::{Installed, agent_of};
 use crate::engine::{Engine, Opened, compact::memories};
 use history::error::{Error, ErrorKind, Result};

@@ -4,7 +4,8 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Component, Path, PathBuf};
 
 use super::{companion_files, movable};
-use crate::agents::{self, AgentRef, shell};
+use crate::agents::write_back::shell;
+use crate::agents::{self, AgentRef};
 use crate::answers::ImportAnswer;
 use crate::engine::input::open::read;
 use crate::engine::transfer::carry;

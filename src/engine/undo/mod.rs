@@ -11,7 +11,7 @@ pub(super) mod outcome;
 
 use std::path::Path;
 
-use crate::agents::shell;
+use crate::agents::write_back::shell;
 use crate::answers::{Next, RestoreAnswer};
 use crate::engine::archive::marks::SessionMark;
 use crate::engine::undo::outcome::{Done, original_of};

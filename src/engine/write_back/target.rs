@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::agents::write_back::{self, Operation};
-use crate::agents::{self, AgentRef, Database, shell};
+use crate::agents::write_back::{self, Operation, shell};
+use crate::agents::{self, AgentRef, Database};
 use crate::engine::input::open::{open_database, open_path};
 use crate::engine::{Engine, Opened};
 use crate::files::canonical;

@@ -3,6 +3,7 @@
 use rmcp::model::Tool;
 use serde_json::json;
 
+use super::answer::shorten::{self, ANSWER};
 use super::answer::{Answer, name, names, warn_of_ignored};
 use super::arguments::Arguments;
 use super::request::{ask, counting};
@@ -10,7 +11,6 @@ use super::schema::{
     self, any_object, choice, format, integer, messages, meta, number, object, objects, option, property,
     read_only, required, session, text,
 };
-use super::shorten::{self, ANSWER};
 use crate::agents::write_back::Operation;
 use crate::answers::{AdviceLevel, EstimateAnswer, Next};
 use crate::engine::{self, Counting, Engine, Opened};

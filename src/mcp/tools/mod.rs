@@ -9,7 +9,6 @@ pub(crate) mod answer;
 pub(crate) mod arguments;
 pub(crate) mod error_hints;
 pub(crate) mod estimate;
-mod shorten;
 mod prune;
 mod recall;
 pub(crate) mod request;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use rmcp::model::Tool;
 
+use super::answer::shorten::{self, ANSWER, PLAN, WRITTEN};
 use super::answer::{Answer, name, names, shown, warn, warn_of_ignored};
 use super::arguments::Arguments;
 use super::request::{add_undo, ask, goal, messages_as, next_call, target, warn_of_format};
@@ -12,7 +13,6 @@ use super::schema::{
     self, any_object, format, integer, messages, meta, object, objects, option, options, profile, required,
     session, text, to, writing,
 };
-use super::shorten::{self, ANSWER, PLAN, WRITTEN};
 use crate::agents::write_back::Operation;
 use crate::answers::{PruneAnswer, PrunedInfo, Status, Who};
 use crate::engine::{self, CompactOptions, Opened, PruneOptions, To};

@@ -4,11 +4,11 @@ use rmcp::model::Tool;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::answer::shorten::{self, ANSWER};
 use super::answer::{Answer, shown, warn, warn_of_ignored};
 use super::arguments::hint_words;
 use super::arguments::{Arguments, with_argument_name};
 use super::schema::{self, choice, meta, object, objects, read_only, text, whole};
-use super::shorten::{self, ANSWER};
 use crate::engine::{self, Engine, Recalled};
 use crate::mcp::server_state::{Caller, ServerState};
 use crate::store::{AuditVerb, Handle, Query, Range, SearchExtent, SearchScope};

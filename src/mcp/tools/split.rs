@@ -3,6 +3,7 @@
 use rmcp::model::Tool;
 use serde_json::json;
 
+use super::answer::shorten::{self, PLAN};
 use super::answer::{Answer, name, names, warn, warn_of_ignored};
 use super::arguments::Arguments;
 use super::request::{ask, doubtful_sizes};
@@ -10,7 +11,6 @@ use super::schema::{
     self, any_object, format, integer, messages, meta, object, objects, option, profile, read_only, required,
     session, text,
 };
-use super::shorten::{self, PLAN};
 use crate::answers::SplitAnswer;
 use crate::engine::{self, CompactOptions};
 use crate::mcp::server_state::{Caller, ServerState};

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use rmcp::model::Tool;
 use serde_json::json;
 
+use super::answer::shorten::{self, ANSWER, PLAN, WRITTEN};
 use super::answer::{Answer, name, names, warn, warn_of_ignored};
 use super::arguments::Arguments;
 use super::edit;
@@ -15,7 +16,6 @@ use super::schema::{
     self, any_object, choice, described, format, integer, messages, meta, object, option, options, property,
     required, session, text, writing,
 };
-use super::shorten::{self, ANSWER, PLAN, WRITTEN};
 use crate::agents::write_back::Operation;
 use crate::answers::{CompactAnswer, Next, PrunedInfo, ReplaceInfo, RestoreAnswer, Who};
 use crate::config::Choice;

@@ -3,6 +3,7 @@
 #[cfg(feature = "team")]
 mod blobs;
 mod error;
+pub(in crate::store) mod place;
 #[cfg(feature = "team")]
 pub(in crate::store) mod postgres;
 pub(in crate::store) mod schema;

@@ -1,4 +1,7 @@
-//! For each agent: how a result is written back, when it takes effect, and whether the session is in use. The agents' modules name the versions for which this holds.
+//! For each agent: how a result is written back, when it takes effect, whether the session is in use, and the command
+//! that resumes it. The agents' modules name the versions for which this holds.
+
+pub mod shell;
 
 use std::path::Path;
 
@@ -74,8 +77,8 @@ pub fn is_in_use(env: &Env, agent: AgentRef, id: &str, path: &Path, now: i64) ->
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ALL, named};
     use super::*;
+    use crate::agents::{ALL, named};
 
     #[test]
     fn the_table() {

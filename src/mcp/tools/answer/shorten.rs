@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::answer::value;
+use super::value;
 use crate::answers::AnswerDocument;
 use history::error::Result;
 use tokens::Estimator;

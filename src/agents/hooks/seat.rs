@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::Env;
+use crate::agents::Env;
 use compaction::plan::Cause;
 use history::Message;
 use history::error::{Error, ErrorKind, Result};

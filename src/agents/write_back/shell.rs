@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{AgentRef, Env};
+use crate::agents::{AgentRef, Env};
 
 /// One shell command that resumes a session from any directory (without the `cd`, an agent may silently start
 /// a new one). `file`: imported first, after the files of its sub-agents.
@@ -39,8 +39,8 @@ pub fn quoted(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::named;
     use super::*;
+    use crate::agents::named;
 
     #[cfg(unix)]
     #[test]

@@ -1,9 +1,11 @@
 //! A tool's answer and its warnings.
 
+pub(crate) mod shorten;
+
 use serde_json::{Map, Value};
 
-use super::arguments::Arguments;
 use crate::mcp::tools;
+use crate::mcp::tools::arguments::Arguments;
 use history::error::{Error, ErrorKind, Result};
 
 /// An answer's fields by name, in display order.
