@@ -44,15 +44,9 @@ pub mod report;
 #[doc(hidden)]
 pub mod llm;
 #[doc(hidden)]
-pub mod terminal;
-#[doc(hidden)]
 pub mod files;
 #[doc(hidden)]
-pub mod gateway;
-#[doc(hidden)]
-pub mod mcp;
-#[doc(hidden)]
-pub mod cli;
+pub mod interfaces;
 
 pub use config::{Config, Environment, profiles};
 pub use engine::{

@@ -4,10 +4,10 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use epitome::answers::AnswerDocument;
-use epitome::cli::{self, Arguments, Command};
 use epitome::config::{Config, Environment};
 use epitome::history::error::{Error, ErrorKind};
-use epitome::terminal::{LineMode, Visible, visible};
+use epitome::interfaces::cli::{self, Arguments, Command};
+use epitome::interfaces::terminal::{LineMode, Visible, visible};
 
 fn main() -> ExitCode {
     survive_limits();

@@ -13,7 +13,7 @@ mod asking;
 use std::sync::Arc;
 
 use epitome::config::{Config, Environment};
-use epitome::mcp::{HttpOptions, serve_http_with};
+use epitome::interfaces::mcp::{HttpOptions, serve_http_with};
 use rmcp::model::*;
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use rmcp::{ErrorData, ServerHandler, ServiceExt};

@@ -54,7 +54,7 @@ fn found(which: impl Fn(&str) -> bool, words: &[&str]) -> Vec<String> {
 const CRATES: [&str; 6] = ["history", "tokens", "sessions", "cost", "score", "compaction"];
 
 /// What of the program itself has no effects; the crates have none at all.
-const PURE: [&str; 4] = ["crates/", "src/config/profiles.rs", "src/report/", "src/terminal.rs"];
+const PURE: [&str; 4] = ["crates/", "src/config/profiles.rs", "src/report/", "src/interfaces/terminal.rs"];
 
 #[test]
 fn the_pure_half_has_no_effects() {
@@ -78,7 +78,7 @@ fn the_pure_half_has_no_effects() {
 fn only_the_command_line_names_its_options() {
     let options =
         ["--out", "--window", "--format", "--scope", "--only", "--as ", "--next", "--budget", "--goal"];
-    let below_it = ["crates/", "src/agents/", "src/engine/", "src/mcp/", "src/store/"];
+    let below_it = ["crates/", "src/agents/", "src/engine/", "src/interfaces/mcp/", "src/store/"];
     let which = |file: &str| below_it.iter().any(|it| file.starts_with(it));
     assert_eq!(found(which, &options), Vec::<String>::new());
 }
@@ -139,9 +139,9 @@ fn libraries_stay_in_their_place() {
     let places: [(&str, &[&str]); 6] = [
         // What asks and what passes on; nothing else opens a connection by itself.
         ("reqwest", &["src/llm/", "src/engine/archive/server.rs"]),
-        ("hyper_rustls", &["src/gateway/proxy.rs"]),
-        ("hyper_util::client", &["src/gateway/proxy.rs"]),
-        ("rmcp", &["src/mcp/"]),
+        ("hyper_rustls", &["src/interfaces/gateway/proxy.rs"]),
+        ("hyper_util::client", &["src/interfaces/gateway/proxy.rs"]),
+        ("rmcp", &["src/interfaces/mcp/"]),
         ("rusqlite", &["src/store/", "src/agents/opencode"]),
         ("object_store", &["src/store/database/blobs.rs"]),
     ];
@@ -179,10 +179,10 @@ fn agents_and_formats_are_named_in_their_own_folders() {
     ];
     assert_eq!(found(outside, &names), Vec::<String>::new());
     // The modules of agents are private. pi has no server and no sessions that we list: only installing knows it.
-    let pi = |it: &str| outside(it) && it != "src/cli/setup/install.rs";
+    let pi = |it: &str| outside(it) && it != "src/interfaces/cli/setup/install.rs";
     assert_eq!(found(pi, &["agents::pi", " pi::", "(pi::"]), Vec::<String>::new());
     // Sessions of an agent's own format are named only where what the gateway passes on is read.
-    let formats = |it: &str| outside(it) && !it.starts_with("src/gateway/");
+    let formats = |it: &str| outside(it) && !it.starts_with("src/interfaces/gateway/");
     let native = ["CLAUDE_CODE", "CODEX", "GEMINI_CLI", "OPENCODE", "PI", "QWEN_CODE", "SWE_AGENT"];
     let native = native.map(|it| format!("Format::{it}"));
     assert_eq!(found(formats, &native.each_ref().map(String::as_str)), Vec::<String>::new());

@@ -221,7 +221,7 @@ fn what_readme_and_docs_print_runs() {
 #[test]
 fn what_the_security_page_states_a_test_shows() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let (mut code, mut open) = (String::new(), vec![root.join("src/mcp"), root.join("tests/all")]);
+    let (mut code, mut open) = (String::new(), vec![root.join("src/interfaces/mcp"), root.join("tests/all")]);
     while let Some(folder) = open.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
