@@ -1,16 +1,16 @@
 //! Items, which is everything that has a handle: their owner, and their places in sessions.
 
-use crate::store::database::sql::{Connection, Row, SqlResult, Transaction, params, unexpected, write};
 use serde::{Deserialize, Serialize};
 
+use super::READING;
 use crate::store::Store;
+use crate::store::database::sql::{Connection, Row, SqlResult, Transaction, params, unexpected, write};
 use crate::store::search::index;
 use crate::store::{Digest, Handle, Scope};
 use history::error::{Error, ErrorKind, Hint, Result};
 use history::named;
 
 const STORING: &str = "storing in the archive";
-const READING: &str = "reading the archive";
 
 named! {
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

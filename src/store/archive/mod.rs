@@ -8,8 +8,8 @@ use std::io::{BufReader, Read};
 use serde_json::{Value, json};
 
 use crate::store::Store;
-use crate::store::content::chunks::{corrupted, open};
-use crate::store::content::{Packer, Prepared, put_content, put_packs};
+use crate::store::content::chunks::{READING, corrupted, open};
+use crate::store::content::{Packer, Prepared, STORING, put_content, put_packs};
 use crate::store::database::sql::{Connection, Pool, Row, SqlResult, Transaction, locked, params, write};
 use crate::store::handle::identity;
 use crate::store::search::index;
@@ -22,9 +22,6 @@ use history::error::{Error, ErrorKind, Result};
 use history::json::set;
 use history::secrets::Redactor;
 use item::{ENTRY, ItemPlace, NewItem, entry_of, handle_for, item, missing, put_item, put_place};
-
-const STORING: &str = "archiving originals";
-const READING: &str = "reading the archive";
 
 // ── Storing ──
 

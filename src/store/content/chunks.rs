@@ -28,7 +28,7 @@ const UNPACKED: usize = 8;
 /// Maximum uncompressed bytes of a pack; those of older versions hold 1 MiB.
 const LARGEST_PACK: usize = PACK + LARGEST_CHUNK;
 
-const READING: &str = "reading the archive";
+pub(crate) const READING: &str = "reading the archive";
 
 /// A chunk's place in the database.
 #[derive(Clone, Copy)]

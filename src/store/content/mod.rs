@@ -34,7 +34,7 @@ const MAX_PENDING_BYTES: usize = 8 << 20;
 /// zstd's default level, a good compromise for text.
 const LEVEL: i32 = 3;
 
-const STORING: &str = "archiving originals";
+pub(crate) const STORING: &str = "archiving originals";
 
 /// A content whose chunks were found in the archive or packed.
 pub(crate) struct Prepared {

@@ -10,8 +10,8 @@ use history::error::{Error, ErrorKind, Result};
 /// The file in the data directory.
 pub(crate) const FILE: &str = "epitome.db";
 
-/// Marks the file as ours (`PRAGMA application_id`): "eptm".
-const APPLICATION: i32 = 0x6570_746d;
+/// Marks what is ours, "eptm": the file (`PRAGMA application_id`); in PostgreSQL the advisory locks, as their first key.
+pub(super) const APPLICATION: i32 = 0x6570_746d;
 
 /// How long one process waits for another's lock.
 pub(crate) const LOCK_TIMEOUT: Duration = Duration::from_secs(30);

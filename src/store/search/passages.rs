@@ -5,8 +5,8 @@
 
 use twox_hash::{XxHash3_64, XxHash3_128};
 
-use super::index;
 use super::words::{Terms, Words, indexed};
+use super::{DOING, index};
 use crate::store::Store;
 use crate::store::archive::item::{ENTRY, entry_of, item};
 use crate::store::database::sql::{Row, Transaction, locked, params, write};
@@ -15,7 +15,6 @@ use history::error::Result;
 use history::named;
 use history::secrets::Redactor;
 
-const DOING: &str = "searching";
 const INDEXING: &str = "indexing a session";
 
 /// Maximum matches of a search that are considered, the newest.

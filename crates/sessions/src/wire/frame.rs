@@ -11,7 +11,7 @@ use history::error::{Error, ErrorKind, Result};
 use history::{Meta, json};
 
 /// Keys under which an object holds its messages, in the order in which they are tried.
-pub(super) const KEYS: [&str; 4] = ["messages", "input", "contents", "history"];
+pub const KEYS: [&str; 4] = ["messages", "input", "contents", "history"];
 
 /// What is around the array of messages.
 pub(super) struct Frame {

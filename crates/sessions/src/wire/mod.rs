@@ -26,6 +26,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 pub(crate) use self::fit::freeform_ids;
+pub use self::frame::KEYS;
 pub use self::sniff::sniff;
 pub use self::write::write;
 

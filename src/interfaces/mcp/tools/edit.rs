@@ -5,9 +5,7 @@ use serde_json::Value;
 
 use crate::answers::ReplaceInfo;
 use sessions::parse::raw::{Fields, list};
-
-/// The fields in which a request body or similar object contains the messages.
-const KEYS: [&str; 4] = ["messages", "input", "contents", "history"];
+use sessions::wire::KEYS;
 
 /// The smallest edit between two arrays of messages (or objects that contain one): a common prefix and suffix
 /// are kept.

@@ -17,14 +17,11 @@ use unicode_normalization::char::is_combining_mark;
 
 use super::blobs::{Blobs, outside_runtime};
 use super::error::{SqlError, SqlResult, unexpected};
-use super::schema::LOCK_TIMEOUT;
+use super::schema::{APPLICATION, LOCK_TIMEOUT};
 use history::error::{Error, ErrorKind, Result};
 
 /// Maximum connections of one server to its database.
 const CONNECTIONS: usize = 8;
-
-/// First key of all advisory locks of Epitome: "eptm".
-const APPLICATION: i32 = 0x6570_746d;
 
 /// Maximum words in one row of an index: a `tsvector` has positions up to 16,383 and at most 1 MB.
 const ROW_WORDS: usize = 4_000;
