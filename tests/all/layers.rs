@@ -339,3 +339,22 @@ fn functions_and_files_are_no_longer_than_one_reads() {
     }
     assert!(long.is_empty(), "{long:#?}");
 }
+
+#[test]
+fn folders_hold_no_more_names_than_one_overlooks() {
+    const NAMES: usize = 12;
+    let mut names: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (file, _) in files() {
+        let mut rest = file.as_str();
+        while let Some((folder, name)) = rest.rsplit_once('/') {
+            names.entry(folder.to_owned()).or_default().insert(name.to_owned());
+            rest = folder;
+        }
+    }
+    let full: Vec<String> = names
+        .iter()
+        .filter(|(folder, names)| folder.contains("src") && names.len() > NAMES)
+        .map(|(folder, names)| format!("{folder}: {} names", names.len()))
+        .collect();
+    assert!(full.is_empty(), "{full:#?}");
+}

@@ -47,7 +47,8 @@ fn subject(call: &Call, base: Option<&str>) -> String {
     let named = tools::actions(call)
         .into_iter()
         .find_map(|it| it.command.or_else(|| it.path.as_deref().map(|it| path(it, None, base))));
-    let description = || input_of(call).get("description")?.as_str().map(|it| format!("({it})"));
+    let description =
+        || input_of(call).get("description")?.as_str().map(|it| format!("({})", clip(it, 110).0));
     match named.or_else(description) {
         Some(it) => format!("{} {}", call.name, flat(clip(&it, 120).0)),
         None => call.name.to_string(),

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use super::talk::is_trivial;
 use super::talk::replies::is_answer;
+use super::text::cues::{CUES, Lowercased};
 use super::text::typed::slash_command;
 use super::text::{clip, flat, sentences, without_bold, without_markers};
 use super::voice::ToolTopic;
@@ -53,7 +54,8 @@ pub(in crate::facts) fn read(history: &History, facts: &mut Vec<Fact>) {
         // says while the model works on it, goes on with it.
         if message.is_prompt()
             && !is_answer(history.messages(), number)
-            && !interrupts(&history.messages()[..number])
+            && (!interrupts(&history.messages()[..number])
+                || CUES.withdraws.is_in(&Lowercased::of(&message.plain())))
             && !is_trivial(&message.plain())
         {
             loaded.retain(|it, _| !it.starts_with('/'));
@@ -161,6 +163,8 @@ fn name_of(call: &Call) -> Option<String> {
 /// The skills in a text that the client inserted (Claude Code, Codex). `name`: the slash command or call that
 /// a text belongs to, for one that names no skill itself.
 fn of_client<'a>(text: &'a str, name: Option<&'a str>) -> Vec<Skill<'a>> {
+    // What follows is what the skill was called with.
+    let text = text.rsplit_once("\nARGUMENTS: ").map_or(text, |it| it.0);
     let skills: Vec<Skill> = match text.strip_prefix(BASE_DIRECTORY) {
         // After a compaction Claude Code puts all skills into one text.
         Some(rest) => rest.split(BASE_DIRECTORY).filter_map(in_directory).collect(),
@@ -168,8 +172,6 @@ fn of_client<'a>(text: &'a str, name: Option<&'a str>) -> Vec<Skill<'a>> {
     };
     // The client's own elements have composed names: `<system-reminder>`, `<environment_context>`.
     let tag = text.strip_prefix('<').and_then(|it| it.split(['>', ' ']).next());
-    // What follows is what the skill was called with.
-    let text = text.split_once("\nARGUMENTS: ").map_or(text, |it| it.0);
     let other = tag.is_some_and(|it| it.contains(['-', '_']))
         || ["Note: ", "Caveat: "].iter().any(|it| text.starts_with(it));
     match name.filter(|_| skills.is_empty() && !other) {
@@ -281,9 +283,19 @@ fn stresses(sentence: &str) -> bool {
 
 /// Whether a sentence names a state of the skill's own procedure, such as `STILL_BROKEN`, which means nothing outside.
 fn names_own_state(sentence: &str) -> bool {
-    let is_state = |it: &str| {
-        it.contains('_') && it.len() > 4 && it.bytes().all(|it| it.is_ascii_uppercase() || it == b'_')
-    };
+    const STATES: [&str; 10] = [
+        "_BLOCKED",
+        "_BROKEN",
+        "_CLOSED",
+        "_COMPLETE",
+        "_DONE",
+        "_FAILED",
+        "_FIXED",
+        "_OPEN",
+        "_PENDING",
+        "_READY",
+    ];
+    let is_state = |it: &str| STATES.iter().any(|state| it.ends_with(state));
     sentence.split(|c: char| !c.is_alphanumeric() && c != '_').any(is_state)
 }
 

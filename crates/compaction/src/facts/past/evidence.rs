@@ -130,8 +130,10 @@ pub(in crate::facts) struct Evidence<'a> {
     environment: HashMap<&'a str, usize>,
 }
 
-/// Opening or middle of a step that asks to start something.
-static STARTS_PROCESS: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)\b(?:re)?(?:start|run|launch)(?:ing)?\b");
+/// A step that asks only to start something.
+static STARTS_PROCESS: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)^\W*(?:then |and )?(?:re)?(?:start|run|launch)\b|\bby (?:re)?(?:start|launch)ing\b",
+);
 static ENVIRONMENT: AsciiFirstRegex = AsciiFirstRegex::new(r"(?:^|[\s`])([A-Z][A-Z0-9_]+=[^\s`,;]+)");
 
 /// The environment variables, `NAME=value`, that a text sets.
@@ -143,7 +145,7 @@ impl<'a> Evidence<'a> {
     pub(in crate::facts) fn of(facts: &'a [Fact]) -> Self {
         let mut out = Self { acts: HashMap::new(), files: HashMap::new(), environment: HashMap::new() };
         for fact in facts {
-            if let Detail::Command { outcome, .. } = &fact.detail
+            if let Detail::Command { outcome, read_only: false } = &fact.detail
                 && (outcome.ok == Some(true) || outcome.running.is_some())
             {
                 for set in environment_in(&fact.text) {
@@ -199,7 +201,8 @@ impl<'a> Evidence<'a> {
         let step = clip(step, SHORT).0;
         let done = |act: &Activity| self.acts.get(act).is_some_and(|at| *at > message);
         let mut set = environment_in(step).map(|it| self.environment.get(it)).peekable();
-        if STARTS_PROCESS.is_match(step) && set.peek().is_some() && set.all(|at| at > Some(&message)) {
+        let starts = STARTS_PROCESS.is_match(step) && !step.contains(" then ");
+        if starts && set.peek().is_some() && set.all(|at| at > Some(&message)) {
             return true;
         }
         if only_runs(step) {

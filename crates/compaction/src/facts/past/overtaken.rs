@@ -220,8 +220,8 @@ fn is_told_by(report: &str, finding: &str) -> bool {
 
 /// Some of the jobs that run are done, the others are not: "Three of four analyses are done".
 static PARTLY_DONE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
-    r"(?i)\b(?:one|two|three|four|five|six|\d+) (?:out )?of (?:the )?(?:two|three|four|five|six|seven|eight|\d+)\b.{0,60}\b(?:is|are|have|has) (?:now )?(?:back|done|in|complete|completed|finished|reported)\b",
-    r"|\bstill (?:waiting (?:for|on)|running)\b.{0,80}\b(?:to finish|to complete|to report|in the background|agents?)\b",
+    r"(?i)\b(?:one|two|three|four|five|six|\d+) (?:out )?of (?:the )?(?:two|three|four|five|six|seven|eight|\d+) (?:[\w-]+ ){0,2}(?:(?:sub-?)?agents?|analyses|reviews?|reviewers?|jobs?|runs?|batches)(?: \([^)]*\))? (?:is|are|have|has) (?:now )?(?:back|done|in|complete|completed|finished|reported)\b(?:\W|$)",
+    r"|\bstill waiting (?:for|on)\b.{0,80}\b(?:to finish|to complete|to report|in the background|agents?)\b",
 ));
 
 /// Whether a sentence says only what was true, planned or guessed for the moment.

@@ -253,7 +253,8 @@ static BLOCKED: AsciiFirstRegex =
 /// A step that only waits for the user.
 static AWAITS_USER: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)^\W*(?:wait(?:ing)? for|await(?:ing)?) (?:the )?(?:user|(?:(?:user|[\w-]+['’]s) )?(?:feedback|reply|answer|response|approval|input|confirmation|go-ahead))",
-    r"(?: (?:on|about) [^,;]*)?\W*$|^\W*(?:the )?user has(?:n['’]t| not) (?:yet |explicitly )?(?:provided|given|replied|responded|answered|requested|asked for)\b[^;]*$",
+    r"(?: (?:on|about) [^,;]*)?\W*$|^\W*(?:the )?user has(?:n['’]t| not) (?:yet )?(?:provided|given|replied|responded|answered)\b[^;]*$",
+    r"|^\W*(?:the )?user has(?:n['’]t| not) (?:yet |explicitly )?(?:requested|asked for) (?:any|further|more|pr creation|an? (?:pr|pull request))\b[^;,]*$",
 ));
 
 fn plans(call: &&Call) -> bool {
@@ -434,6 +435,8 @@ static STOPS: AsciiFirstRegex =
 fn is_corrected(messages: &[Message], request: usize, next: usize) -> bool {
     /// Maximum characters of such words.
     const FEW: usize = 240;
+    /// Minimum characters of a word that they share with the call that was refused or interrupted.
+    const MIN_SHARED_CHARS: usize = 5;
     let since = &messages[request..next];
     let said = messages[next].plain();
     let first = sentences(&said).first().copied().unwrap_or_default();
@@ -443,9 +446,16 @@ fn is_corrected(messages: &[Message], request: usize, next: usize) -> bool {
     let last = since.iter().rposition(|it| it.role == Role::Assistant && it.kind == Kind::Said);
     let refused =
         last.is_some_and(|at| since[at..].iter().flat_map(Message::outputs).any(|it| it.refusal.is_some()));
-    let after = &since[last.map_or(0, |at| at + 1)..];
+    let after = &since[last.unwrap_or(0)..];
     let interrupted = after.iter().any(is_interruption) && said.chars().count() <= FEW;
-    (refused || interrupted) && !ends
+    // "Review it with the other model instead" is about the refused call, not about the request.
+    let called: String =
+        after.iter().flat_map(Message::calls).map(|it| it.input.as_str().to_lowercase()).collect();
+    let about_call = || {
+        stems(&said).iter().any(|it| it.chars().count() >= MIN_SHARED_CHARS && called.contains(it.as_str()))
+    };
+    let replaces = first.to_lowercase().contains("instead") && !about_call();
+    !ends && (refused && !replaces || interrupted && about_call())
 }
 
 fn is_open_in_summary(fact: &Fact) -> bool {

@@ -31,8 +31,8 @@ const MAX_CHOSEN: usize = 4;
 /// A question of at most this many words only echoes what was asked.
 const MAX_ECHO_WORDS: usize = 3;
 
-/// Maximum characters that follow the number of a chosen option and its point: `2. with the cache`.
-const MAX_COMMENT_CHARS: usize = 60;
+/// Number of characters of an option by which its text is recognised.
+const PASTED_CHARS: usize = 24;
 
 /// Maximum characters of an answer that begins with a yes.
 const MAX_APPROVAL_CHARS: usize = 400;
@@ -99,12 +99,12 @@ pub(super) fn is_offer(question: &str) -> bool {
 /// The model asks whether it should do now what it proposed.
 static GO_AHEAD: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)(?:^|[.!?:…] )\W*(?:(?:do you )?want me to|would you like me to|(?:shall|should|may|can) (?:i|we)\b|ready (?:to|for me to)\b|ok(?:ay)? to\b|confirm to\b)",
-    r"|(?:soll ich|¿?quieres que|veux-tu que|quer que eu|мне начать)\b|(?:しますか|しましょうか|進めますか|开始吗|開始嗎|继续吗|可以吗|할까요)",
+    r"|(?:soll ich|¿?quieres que|veux-tu que|quer que eu|мне начать)\b|(?:しましょうか|進めますか|开始吗|開始嗎|继续吗|可以吗|할까요)",
 ));
 
 /// Whether a question only asks whether to go ahead, so that an approval is over once the turn reports.
 pub fn asks_to_go_ahead(question: &str) -> bool {
-    GO_AHEAD.is_match(question)
+    GO_AHEAD.is_match(question) && !question.contains(" or ")
 }
 
 /// An option by its place in a list, which nobody has named before the first reply.
@@ -186,7 +186,8 @@ pub(super) fn read_decisions(
         facts.push(reply.decision(said, asked, Some(means), false));
         return;
     }
-    if (GO_ON.is_match(&said) || BARE_ORDER.is_match(&said)) && asked.is_some_and(|it| it.contains(", or ")) {
+    let only_orders = BARE_ORDER.is_match(&said) && !CUES.approve.is_in(&lower);
+    if (GO_ON.is_match(&said) || only_orders) && asked.is_some_and(|it| it.contains(", or ")) {
         return;
     }
     let Some(question) = asked.filter(|it| replies_to(it, &said) && decides(it, &before, &said)) else {
@@ -257,12 +258,15 @@ fn chosen_option(reply: &Reply) -> Option<String> {
         || said[..letter.start()].chars().any(char::is_alphabetic)
         || after.starts_with('번');
     let digits = letter.as_str().chars().all(|c| c.is_ascii_digit());
-    // A numbered line at length is a comment on the point, or pasted from the model's message.
-    let comments = digits && after.starts_with(['.', ')']) && after.chars().count() > MAX_COMMENT_CHARS;
-    let single = alone || digits && after.starts_with([',', '.', ')', ' ']) && !comments;
+    let single = alone || digits && after.starts_with([',', '.', ')', ' ']);
     let chooses =
         single && !REFUSES_OPTION.is_match(after) && OFFERED_OPTION.find_iter(reply.before).nth(1).is_some();
-    chooses.then(|| option(reply.before, letter.as_str()))?
+    let offered = chooses.then(|| option(reply.before, letter.as_str()))??;
+    // The option's own text behind its number is pasted, to say something of it.
+    let begins: String = offered.chars().filter(|it| *it != '`').take(PASTED_CHARS).collect();
+    let behind = after.trim_start_matches(['.', ')', ' ']).replace(['`', '*'], "");
+    let pasted = begins.chars().count() == PASTED_CHARS && flat(&behind).starts_with(&begins);
+    (!pasted).then_some(offered)
 }
 
 /// The texts of the offered options that a reply chooses: "1 + 2", "1, then 4".

@@ -14,7 +14,9 @@ pub(in crate::facts) mod turn;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::rule::polarity;
-use crate::facts::text::{clip, flat, is_question, lines, sentences, without_bold, without_sentences};
+use crate::facts::text::{
+    clip, flat, has_marker, is_question, lines, sentences, without_bold, without_markers, without_sentences,
+};
 use crate::facts::voice::{ModelTopic, Prompt, ToolTopic};
 use crate::facts::{Detail, Fact, Polarity, Topic};
 use decisions::{CHOSEN_OPTION, CHOSEN_OPTIONS, MAX_ANSWER_CHARS, is_offer, read_decisions};
@@ -29,30 +31,30 @@ use report::{
     without_closing_questions, without_offers,
 };
 use std::borrow::Cow;
+use std::collections::HashSet;
 use turn::{drop_old_diagnoses, is_working, read_end, read_turn};
 
 const MIN_FINDING_CHARS: usize = 40;
 
-/// Drops rules, from index `start` on, that the user pasted from a reply of the model: what it proposes is a task.
-fn drop_pasted_rules(before: &[Message], start: usize, facts: &mut Vec<Fact>) {
-    /// A shorter rule may be in both by chance. Characters.
-    const SHORT: usize = 20;
+/// Drops rules, from index `start` on, that are list items in the prompt and in a reply of the model: the user pasted what
+/// it proposes, which is a task.
+fn drop_pasted_rules(prompt: &str, before: &[Message], start: usize, facts: &mut Vec<Fact>) {
     /// Number of the newest replies that are looked at.
     const REPLIES: usize = 6;
     if facts.len() == start {
         return;
     }
-    let replies: Vec<String> = before
-        .iter()
-        .rev()
-        .filter(|it| speaks(it))
-        .take(REPLIES)
-        .map(|it| flat(&without_bold(&text_of_model(it))))
-        .collect();
+    let items = |text: &str| -> HashSet<String> {
+        let plain = text.lines().map(|it| without_bold(it.trim()));
+        plain.filter(|it| has_marker(it)).map(|it| flat(without_markers(&it))).collect()
+    };
+    let own = items(prompt);
+    let replies = before.iter().rev().filter(|it| speaks(it)).take(REPLIES);
+    let proposed: HashSet<String> = replies.flat_map(|it| items(&text_of_model(it))).collect();
     let mut rules = facts.split_off(start);
     rules.retain(|it| {
-        let rule = flat(&it.text);
-        rule.chars().count() < SHORT || !replies.iter().any(|reply| reply.contains(&rule))
+        let rule = flat(without_markers(&it.text));
+        !own.contains(&rule) || !proposed.contains(&rule)
     });
     facts.append(&mut rules);
 }
@@ -122,7 +124,7 @@ pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
                 let answers = asked.is_some_and(|it| answers_question(message, it));
                 let before = facts.len();
                 read_rules(number, &prompt, answers, &mut facts);
-                drop_pasted_rules(&messages[..number], before, &mut facts);
+                drop_pasted_rules(&prompt_text, &messages[..number], before, &mut facts);
                 let chosen = is_very_short(&prompt_text) && answers;
                 read_decisions(number, &prompt, asked, last_model_message.is_some(), &mut facts);
                 if let (Some(start), Some(said)) = (first_fact_of_message.take(), last_model_message) {
@@ -294,7 +296,12 @@ static BARE_ORDER: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 
 /// Whether a prompt only agrees to what the reply before it proposes, so that by itself it tells nothing.
 pub(crate) fn only_agrees(text: &str) -> bool {
-    !text.starts_with('/') && is_trivial(text) || BARE_ORDER.is_match(text)
+    let approves = || {
+        let lower = Lowercased::of(text);
+        text.split_whitespace().count() <= 3 && CUES.approve.is_in(&lower) && !CUES.refuse.is_in(&lower)
+    };
+    polarity(text).is_none()
+        && (RESUMES.is_match(text) || BARE_ORDER.is_match(text) || is_praise(text) || approves())
 }
 
 /// Whether a prompt requests nothing at all: a greeting, or a slash command without arguments.

@@ -93,7 +93,7 @@ static REFUTES: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"|(?:wait\W+)?(?:it|that|this)(?:['’]s| is) (?:an? different (?:app|error|file|issue|one|problem|program)|something else|not (?:it|that|right|the (?:cause|issue|problem))|(?:the )?wrong)\b",
     r"|failed to compile\b|compiled with (?:errors|problems)\b|i (?:still |now |am still )?(?:get|see|have)(?:ting|ing)? (?:the |these |this |an? )?(?:\w+ )?errors?\b",
     r"|i (?:don['’]?t|do not) think (?:that|it|this)(?:['’]s| is) (?:it|right|the (?:cause|issue|problem))\b",
-    r"|(?:[^.?!]{0,80}, )?i(?: think| feel| guess)?(?: that)? (?:it['’]?s|it is|it would be|we(?:['’]re| are)) (?:probably |maybe )?(?:better|safer|wiser) (?:not to|to not|off not)\b",
+    r"|(?:(?:given|since|because|considering) [^.?!]{0,80}, )?i (?:think|feel|guess)(?: that)? (?:it['’]?s|it is|it would be|we(?:['’]re| are)) (?:probably |maybe )?(?:better|safer|wiser) (?:not to|to not|off not)\b",
     r"|to say (?:it['’]s|it is) the same|immer noch (?:nicht|kaputt|derselbe|der gleiche|die gleiche)|(?:geht (?:immer noch )?nicht|funktioniert nicht)\b",
     r"|toujours (?:pas de changement|le même (?:problème|résultat)|la même erreur)|ça ne marche (?:toujours )?pas",
     r"|sigue (?:sin (?:funcionar|aparecer|cargar|salir)|igual\b|el mismo|dando)|todavía no (?:funciona|aparece|carga|sale)|no funcion\w+",

@@ -455,9 +455,15 @@ fn fill_items<'a>(all: &[&'a str], room: usize, picked: &mut [Option<&'a str>]) 
     let mut left = room;
     // The line that introduces the list: "It does not touch:" turns what its items say.
     let mut head: Option<usize> = None;
+    // A list whose first item does not fit would lose its introduction.
+    let mut skips = false;
     for at in 0..all.len() {
         if introduces(all[at]) || !is_item(all[at]) {
-            head = introduces(all[at]).then_some(at);
+            head = introduces(all[at]).then_some(at).or(head.filter(|it| is_title(all[*it])));
+            skips = false;
+            continue;
+        }
+        if skips {
             continue;
         }
         let lead = first_sentences(all[at], LEAD);
@@ -473,6 +479,7 @@ fn fill_items<'a>(all: &[&'a str], room: usize, picked: &mut [Option<&'a str>]) 
             picked[at] = Some(lead);
             intro.into_iter().for_each(|it| picked[it] = Some(all[it]));
         }
+        skips = picked[at].is_none() && head == at.checked_sub(1) && head.is_some();
     }
     room - left
 }

@@ -23,6 +23,9 @@ const MIN_TAIL_TOKENS: u64 = 1_000;
 /// Percent of its budget that the summary must be left with if the last request's answer is kept whole.
 const MIN_SUMMARY_PERCENT: u64 = 75;
 
+/// As [`MIN_SUMMARY_PERCENT`], if only the last request is kept whole: the summary then need not quote it.
+const MIN_SUMMARY_PERCENT_BESIDE_REQUEST: u64 = 25;
+
 /// What a summary replaces and what stays.
 pub(super) struct KeptRegion {
     /// User messages that are kept apart from the tail.
@@ -370,7 +373,8 @@ fn divided(
     let asked = end.prompt.map_or(0, |it| draft.size(&draft.items[it]));
     let whole = end.answer.map(|at| (total_of(draft, at..draft.items.len()) + end.ack, MIN_SUMMARY_PERCENT));
     let is_large = asked > allowed.saturating_sub(fixed + waits + most) / 2;
-    let request_alone = is_large.then_some((waits + MIN_TAIL_TOKENS, 25));
+    let request_alone =
+        is_large.then_some((waits + MIN_TAIL_TOKENS.max(allowed / 8), MIN_SUMMARY_PERCENT_BESIDE_REQUEST));
     let ways = [whole, request_alone].into_iter().flatten().filter(|_| draft.request.keep.is_none());
     let left = ways.map(|(kept, percent)| (allowed.saturating_sub(fixed + asked + kept).min(most), percent));
     let most = left.filter(|it| it.0 >= most * it.1 / 100).map(|it| it.0).next().unwrap_or(most);

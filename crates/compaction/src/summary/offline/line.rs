@@ -123,6 +123,12 @@ impl LineStyle {
         request.map_or_else(String::new, |it| format!("{REPLY_TO}{it}: "))
     }
 
+    /// The suffix of a decision that names the report of its turn, if it only answered whether to go ahead.
+    fn report_of(&self, fact: &Fact, asked: Option<&str>) -> String {
+        let report = self.went_ahead.get(&fact.message).filter(|_| asked.is_some_and(asks_to_go_ahead));
+        report.map_or_else(String::new, |it| format!("{ANSWERED}{it}])"))
+    }
+
     /// What the user answered to a reply that did not solve the problem or is not wanted; empty for other facts.
     fn refuted_by(&self, fact: &Fact) -> String {
         let by = self.refuted.get(&fact.message).filter(|_| fact.topic == Topic::Replies);
@@ -248,10 +254,9 @@ fn raw_line(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
             labelled(format!("`{by}`{REPORTS}"), format!("{} {at}", flat(clip(&fact.text, chars).0)))
         }
         Detail::Choice { asked, means, refused, superseded } => {
+            let holds = !refused && superseded.is_none();
             let line = choice(fact, asked.as_deref(), means.as_deref(), *refused, *superseded, chars);
-            let report = style.went_ahead.get(&fact.message).filter(|_| !refused && superseded.is_none());
-            let report = report.filter(|_| asked.as_deref().is_some_and(asks_to_go_ahead));
-            single(line).ending(&report.map_or_else(String::new, |it| format!("{ANSWERED}{it}])")))
+            single(line).ending(&style.report_of(fact, asked.as_deref().filter(|_| holds)))
         }
         Detail::Rule(_) | Detail::None => match fact.topic {
             Topic::Setup if fact.voice() == Voice::Tools => single(command(&fact.text, chars)),
@@ -264,12 +269,7 @@ fn raw_line(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
                 SummaryLine { label: None, group: String::new(), text }
             }
             Topic::Goal => {
-                let over = style.over_since(fact).filter(|_| !fact.text.starts_with(UNREADABLE));
-                let plan = finished_plan(&fact.text)
-                    .filter(|_| over.is_some() && !style.follows_up && fact.voice() == Voice::User);
-                let end = style.end_of_goal(fact, over);
-                let said = plan.unwrap_or_else(|| words(fact, chars));
-                let said = if end == BELOW { said.trim_end_matches(SHORTENED).to_owned() } else { said };
+                let (said, end) = goal(fact, chars, style);
                 single(said).ending(&end)
             }
             Topic::Last => single(words(fact, chars)).ending(&style.answer_of_last(fact)),
@@ -286,6 +286,19 @@ fn raw_line(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
                 None => single(style.replies_to(fact) + &style.refuted_by(fact) + &style.told(fact, chars)),
             },
         },
+    }
+}
+
+/// The text of a goal, and its suffix.
+fn goal(fact: &Fact, chars: usize, style: &LineStyle) -> (String, String) {
+    let over = style.over_since(fact).filter(|_| !fact.text.starts_with(UNREADABLE));
+    let plan = finished_plan(&fact.text)
+        .filter(|_| over.is_some() && !style.follows_up && fact.voice() == Voice::User);
+    let end = style.end_of_goal(fact, over);
+    let said = plan.unwrap_or_else(|| words(fact, chars));
+    match said.strip_suffix(SHORTENED).filter(|_| end == BELOW) {
+        Some(said) => (said.to_owned(), end),
+        None => (said, end),
     }
 }
 

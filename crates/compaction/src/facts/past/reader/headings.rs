@@ -130,7 +130,7 @@ pub(super) fn is_lettered(lead: &str) -> bool {
 /// An item that says that its section is empty: `(none)`, `No code errors encountered`.
 pub(super) static SAYS_NONE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)^\W*(?:none|n/a)\W*$|^\W*no (?:[a-z]+ ){0,3}(?:errors?|issues?|bugs?|problems?|failures?|blockers?|(?:user )?feedback)",
-    r"(?: (?:were|was|have been|has been))?(?: (?:encountered|found|reported|received|seen|so far|yet))?(?: (?:in|during) (?:this|the) \w+)?(?:\W*$|\. all (?:[\w-]+ ){1,4}pass\w*\b)",
+    r"(?: (?:were|was|have been|has been))?(?: (?:encountered|found|reported|received|seen|so far|yet))?(?: (?:in|during) (?:this|the) \w+)?(?:\. (?:all (?:[\w-]+ ){0,4}tests?|(?:the )?(?:full )?build(?: \([^)]*\))?) pass(?:ed|es)?)*\W*$",
 ));
 
 /// Says how things stood when the summary was written.

@@ -63,7 +63,14 @@ impl Repository {
             } else {
                 (self.uncommitted.has_delegated() && (of_commit || since)).then_some(ChangedBy::Subagent)
             };
-            changes.extend((!stays).then_some((name, it.change, by, new)));
+            // What was read before a subagent worked was there before.
+            let was_there = by == Some(ChangedBy::Subagent)
+                && files
+                    .by_path
+                    .get(&name)
+                    .is_some_and(|it| is_read(it.op) && it.message < self.uncommitted.delegated());
+            let change = if was_there && it.change != Change::Deleted { Change::Modified } else { it.change };
+            changes.extend((!stays).then_some((name, change, by, new)));
         }
         let named = |path| Listed { path, change: Change::Modified, from_root: false };
         let is_file = |it: &String| {
@@ -85,7 +92,10 @@ impl Repository {
             it.0.ends_with('/') && it.1 == Change::Untracked && it.2 == Some(ChangedBy::Subagent)
         };
         let new: Vec<String> = changes.iter().filter(is_new).map(|it| it.0.clone()).collect();
-        let read = |it: &&String| matches!(files.by_path[*it].op, FileOp::Read | FileOp::ReadAfterEdit);
+        let read = |it: &&String| {
+            let state = &files.by_path[*it];
+            is_read(state.op) && state.message > self.uncommitted.delegated()
+        };
         let within = files.by_path.keys().filter(|it| new.iter().any(|of| it.starts_with(of.as_str())));
         let within: Vec<String> = within.filter(read).cloned().collect();
         changes.extend(within.into_iter().map(|it| (it, Change::Untracked, Some(ChangedBy::Subagent), true)));
@@ -127,6 +137,10 @@ impl Repository {
             }
         }
     }
+}
+
+fn is_read(op: FileOp) -> bool {
+    matches!(op, FileOp::Read | FileOp::ReadAfterEdit)
 }
 
 /// Whether git ran in another worktree or repository, or in an unknown directory.

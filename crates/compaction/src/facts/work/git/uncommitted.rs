@@ -26,7 +26,7 @@ pub(in crate::facts::work) struct Uncommitted {
     untracked_before: BTreeSet<String>,
     /// Arguments of `git add` since the last commit, as written.
     staged: Vec<String>,
-    /// Message of the last report of a subagent that may have edited files; 0 if there is none.
+    /// As [`Self::delegated`].
     delegated: usize,
 }
 
@@ -112,6 +112,11 @@ impl Uncommitted {
     }
 
     /// Whether a subagent was given work, which may change files without a call in this history.
+    /// Message of the last report of a subagent that may have edited files; 0 if there is none.
+    pub(in crate::facts::work) fn delegated(&self) -> usize {
+        self.delegated
+    }
+
     pub(in crate::facts::work) fn has_delegated(&self) -> bool {
         self.delegated > 0
     }

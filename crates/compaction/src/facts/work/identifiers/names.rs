@@ -57,9 +57,8 @@ static TICKET_CREATED: AsciiFirstRegex = AsciiFirstRegex::new(
 );
 
 /// What stands before the id of a background task, which has the shape of a hash.
-static TASK_ID: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)(?:\btask(?: id)?:? ?[`(]?|<task-id>|\bbackground with id: |\bshell(?: id)?:? `?)$",
-);
+static TASK_ID: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?i)(?:\btask(?: id)?:? ?[`(]?|<task-id>|\bbackground with id: )$");
 
 /// The names that were read, each once.
 #[derive(Default)]

@@ -369,7 +369,12 @@ fn definition(line: &str) -> Option<&str> {
             // PowerShell: `function Invoke-Build {`.
             let with_hyphens =
                 behind.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '-')).next();
-            let command = with_hyphens.filter(|it| word == "function" && it.contains('-'));
+            let command = with_hyphens.filter(|it| {
+                word == "function"
+                    && it.contains('-')
+                    && it.starts_with(|it: char| it.is_ascii_alphabetic())
+                    && (4..=61).contains(&it.len())
+            });
             return command.or_else(|| leading_identifier(behind));
         }
         if word != "const" && !MODIFIERS.contains(&word) && !word.starts_with("pub(") {
