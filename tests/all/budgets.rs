@@ -48,3 +48,40 @@ fn an_outcome_is_within_its_budget_by_the_models_own_tokenizer() {
     println!("{count} outcomes, {} over their budget", wrong.len());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+#[test]
+fn a_large_last_request_stays_whole_and_the_summary_does_not_quote_it_in_part() {
+    let steps: Vec<String> = (1..=80)
+        .map(|it| format!("{it}. Gauge {it} writes row {it} of the log, unless gate {it} is open."))
+        .collect();
+    let request = format!("Implement the following plan:\n\n# Plan: canal gauges\n\n{}", steps.join("\n"));
+    let mut messages = vec![serde_json::json!({ "role": "user", "content": request })];
+    for it in 0..60 {
+        let id = format!("t{it}");
+        let input = serde_json::json!({ "file_path": format!("/repo/src/gauge{it}.ts") });
+        messages.push(serde_json::json!({ "role": "assistant", "content": [
+            { "type": "tool_use", "id": id, "name": "Read", "input": input },
+        ] }));
+        let read = format!("export const gauge{it} = read({it});\n").repeat(25);
+        messages.push(serde_json::json!({ "role": "user", "content": [
+            { "type": "tool_result", "tool_use_id": id, "content": read },
+        ] }));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("session.json");
+    std::fs::write(&path, serde_json::to_vec(&messages).unwrap()).unwrap();
+    let engine = engine();
+    let name = path.display().to_string();
+    let opened = engine::open(&engine, &SessionRef::Named(name), None, None).unwrap();
+    let mut ask = Ask::new(engine.config.profile("epitome").unwrap());
+    ask.options.budget = Some(Amount::Tokens(4_000));
+    let done = engine::compact(&engine, &opened, &ask).unwrap();
+    let (CompactOutcome::Planned(it) | CompactOutcome::Compacted { accepted: it, .. }) = done.outcome else {
+        panic!("nothing was compacted")
+    };
+    let after = it.attempt.outcome.history.messages();
+    assert!(after.iter().any(|it| it.plain() == request), "the request is cut");
+    let summary = it.attempt.summary.unwrap_or_default();
+    assert!(!summary.contains("Gauge 40 writes"), "{summary}");
+    assert!(it.attempt.outcome.tokens <= 4_000);
+}
