@@ -69,7 +69,7 @@ impl Trial {
 
 /// One way to compact at one size, over all sessions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
+pub struct FactsRow {
     /// The profile or baseline.
     pub way: String,
     /// The requested size in percent of the original's tokens; `None` for the profile's own size.
@@ -78,7 +78,7 @@ pub struct Row {
     pub trials: Vec<Trial>,
 }
 
-impl Row {
+impl FactsRow {
     /// The trials that were not refused.
     pub fn done(&self) -> impl Iterator<Item = &Trial> {
         self.trials.iter().filter(|it| it.refused.is_none())
@@ -212,11 +212,11 @@ pub struct Card {
     pub sessions: Vec<(String, u64)>,
     /// Sessions that were too small or could not be read.
     pub left_out: usize,
-    pub rows: Vec<Row>,
+    pub rows: Vec<FactsRow>,
     pub chains: Vec<Chain>,
     pub hindsight: HindsightCard,
     /// Rows for synthetic sessions with planted facts.
-    pub planted: Vec<Row>,
+    pub planted: Vec<FactsRow>,
 }
 
 /// The value below which a share `at` of the values lies, without interpolation.
@@ -290,8 +290,9 @@ impl Card {
         let mut sizes: Vec<u64> = self.rows.iter().filter_map(|it| it.percent).collect();
         sizes.sort_unstable();
         sizes.dedup();
-        let of_size = |rows: &[Row], size: Option<u64>| table(rows.iter().filter(|it| it.percent == size));
-        let by_size = |title: &dyn Fn(u64) -> String, rows: &[Row]| -> String {
+        let of_size =
+            |rows: &[FactsRow], size: Option<u64>| table(rows.iter().filter(|it| it.percent == size));
+        let by_size = |title: &dyn Fn(u64) -> String, rows: &[FactsRow]| -> String {
             sizes.iter().map(|it| format!("{}\n\n{}", title(*it), of_size(rows, Some(*it)))).collect()
         };
         let values = [
@@ -317,7 +318,7 @@ impl Card {
 
     /// Lists sessions where a smaller budget loses fewer facts than the profile's own size.
     fn dominated(&self) -> String {
-        let of = |own: &Row| {
+        let of = |own: &FactsRow| {
             let smaller = self.rows.iter().filter(|it| it.way == own.way && it.percent.is_some());
             let found: Vec<String> =
                 smaller.flat_map(|it| dominates(it, own)).map(|it| format!("- {it}\n")).collect();
@@ -330,7 +331,7 @@ impl Card {
     fn truth(&self) -> String {
         let Some(own) = self.rows.iter().find(|it| it.percent.is_none()) else { return String::new() };
         let shown = |it: StatementTally| format!("{} of {} ({})", it.right, it.told, share(it.share()));
-        let row = |row: &Row| {
+        let row = |row: &FactsRow| {
             let told = [
                 row.statements(|it| it.open),
                 row.statements(|it| it.outcomes),
@@ -351,7 +352,7 @@ impl Card {
 }
 
 /// Describes each session where `small` has at most as many tokens as `large` and loses fewer facts.
-pub fn dominates(small: &Row, large: &Row) -> Vec<String> {
+pub fn dominates(small: &FactsRow, large: &FactsRow) -> Vec<String> {
     let pairs = small
         .done()
         .flat_map(|it| large.done().filter(|own| own.session == it.session).map(move |own| (it, own)));
@@ -371,7 +372,7 @@ pub fn dominates(small: &Row, large: &Row) -> Vec<String> {
         .collect()
 }
 
-fn table<'a>(rows: impl Iterator<Item = &'a Row>) -> String {
+fn table<'a>(rows: impl Iterator<Item = &'a FactsRow>) -> String {
     let letters: Vec<&str> = Class::ALL.iter().map(|it| it.letter()).collect();
     let measures =
         ["contradictions", "unsupported", "invalid", "over budget", "refused", "size", "ms"].as_slice();

@@ -385,25 +385,9 @@ pub(super) const OWN_TAGS: &[&str] = &[
     "question",
 ];
 
-/// Beginnings of lines that programs wrote.
-pub(super) const LOG_OPENINGS: &[&str] = &[
-    "$ ", "❯ ", "➜ ", "% ", "⏺", "⎿", "│", "╭", "╰", "├", "└", "┃", "[Request interrupted",
-    "Operation stopped by hook", "Caveat:", "Traceback", "File \"", "ERROR", "WARN", "INFO", "DEBUG", "TRACE",
-    "FATAL", "error:", "error[", "warning:", "Error:", "Warning:", "npm ERR", "npm WARN", "panic:",
-    "goroutine ", "thread '", "diff --git", "index ", "@@ ", "+++ ", "--- ", "[INFO", "[ERROR", "[WARN",
-    "[DEBUG", "TypeError", "SyntaxError", "ReferenceError", "ValueError", "Exception", "in: ", "remote: ",
-    "fatal: ",
-];
-
 /// Abbreviations, whose dots end no sentence.
 pub(super) const ABBREVIATIONS: &[&str] = &[
     "e.g.", "i.e.", "etc.", "vs.", "cf.", "approx.", "resp.", "z.B.", "bzw.", "p.ej.", " no.", " nr.",
-];
-
-/// Extensions that make a bare name a file rather than `object.member` or `e.g`.
-pub(super) const FILE_ENDINGS: &[&str] = &[
-    ".rs", ".ts", ".tsx", ".js", ".jsx", ".py", ".go", ".md", ".json", ".toml", ".yaml", ".yml", ".html",
-    ".css", ".sh", ".java", ".kt", ".swift", ".cpp", ".hpp", ".rb", ".php", ".sql", ".txt",
 ];
 
 /// Attributes a quotation in the same line to the user.
@@ -461,72 +445,12 @@ pub(super) const FUNCTION_WORDS: &[&str] = &[
 /// Characters of dense script that carry grammar rather than meaning; a pair of only these has no content.
 pub(super) const FUNCTION_CHARS: &str = "的了是在和与與吗嗎呢吧啊我你他她它们們这這那就也都把被要不请請必须須务務";
 
-/// Keywords of code before the name that they define.
-pub(super) const DEFINING: &[&str] = &[
-    "fn", "func", "def", "function", "class", "struct", "enum",
-    "trait", "interface", "type", "const", "fun", "module",
-];
-
-/// Beginnings of lines that say that a checker or runner found errors.
-pub(super) const COUNTED_AS_PROBLEM: &[&str] = &[
-    "error TS", "go: cannot ", "error: Failed to spawn", "make: *** ", "** TEST FAILED **",
-    "** BUILD FAILED **", "[warn] Code style issues found", "✖ failing tests:", "level=error",
-    "Error: unknown flag: ", "error: unknown option ", "Missing required argument",
-    "This is not the tsc command",
-];
-
-/// Beginnings of the Go compiler's errors, after their position.
-pub(super) const GO_ERRORS: &[&str] = &[
-    "undefined: ", "cannot use ", "not enough ", "too many ", "missing return", "declared and not used",
-    "syntax error", "assignment mismatch", "invalid operation", "unknown field ",
-];
-
-/// Beginnings of commands that print stored text.
-pub(super) const SHOWING: &[&str] = &[
-    "cat ", "nl ", "sed -n", "git show", "git diff", "git log", "git blame", "rg ",
-    "ast-grep ", "gh api ", "gh run view", "gh pr view", "curl ", "xargs sed",
-];
-
-/// Programs that decide the exit code of a pipe, whatever came before them.
-pub(super) const FILTERS: &[&str] = &[
-    "grep", "egrep", "rg", "wc", "awk", "cut", "sort", "uniq", "sed", "xargs", "jq", "Select-Object",
-];
-
-/// Phrases before an exit code (Claude Code 2.1, Codex 0.169, Gemini CLI 0.61, pi 0.50, OpenHands SDK 1).
-pub(super) const EXIT_CODES: &[&str] = &[
-    "Exit code ", "exited with code ", "Exit Code: ",
-    "\"exit_code\":", "exit code: ", "exit code ", "exit status ",
-];
-
 /// Words in the heading of a goal.
 pub(super) const GOAL_HEADINGS: &[&str] = &[
     "goal", "primary request", "objective", "user's request", "original request", "intent", "目标", "目標", "目的", "objetivo", "цель",
 ];
 
-/// Beginnings of outputs that tell a failure without being marked as failed.
-pub(super) const FAILED_EDITS: &[&str] = &[
-    "Your proposed edit has introduced new syntax error", "<tool_use_error>", "apply_patch verification failed", "Error:", "error:", "failed",
-];
-
 /// Words that name the user.
 pub(super) const NAMES_THE_USER: &[&str] = &[
     "user", "you said", "you asked", "用户", "用戶", "ユーザー", "사용자", "usuario", "пользовател", "benutzer", "nutzer", "utilisateur",
-];
-
-/// Parts of a compiler's or linter's error line that name the kind of error.
-pub(super) const ERROR_NUMBERS: &[&str] = &["error[E", "): error ", ": error TS", " - error TS", " error MD", "panicked at"];
-
-/// Beginnings of lines that say what failed, was refused or conflicts.
-pub(super) const FAILURES: &[&str] = &[
-    "FAIL ", "FAILED ", "(fail)", "✗ ", "not ok ", "CONFLICT ", "! [rejected]", "! [remote rejected]",
-];
-
-/// Beginnings of lines that are labeled as errors.
-pub(super) const ERROR_LABELS: &[&str] = &[
-    "error:", "Error:", "ERROR:", "fatal:", "panic:", "npm ERR!", "npm error", "Uncaught ",
-];
-
-/// Parts of lines that say why something was not done.
-pub(super) const REFUSALS: &[&str] = &[
-    "command not found", "are ignored by one of your", "ermission denied", " error: ", ": not found", "ERROR ", "is not a valid statement",
 ];

@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 use foldhash::{HashMap, HashSet};
 use serde::Serialize;
 
-use super::cues;
 use super::kept::index::Index;
 use super::kept::phrases::looks_like_path;
 use super::probe::Fact;
+use super::program_words;
 use super::scripts_expanded;
 use super::source::commands::{command_key, only_looks};
 use super::source::done;
@@ -330,7 +330,7 @@ impl<'a> Vocabulary<'a> {
         let mut before = "";
         for word in text.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|it| !it.is_empty()) {
             if is_symbol(word) {
-                if cues::DEFINING.contains(&before) {
+                if program_words::DEFINING.contains(&before) {
                     self.defined.insert(word.to_owned());
                 }
                 if !self.words.contains(word) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use crate::cues;
+use crate::{cues, program_words};
 use history::{Message, Text};
 
 /// Whether a text is the template of a command that was given no arguments.
@@ -195,7 +195,7 @@ fn is_log(line: &str) -> bool {
     let head: String = line.chars().take(24).collect();
     let digits = head.chars().filter(char::is_ascii_digit).count();
     let stamped = digits >= 6 && head.contains([':', '-', '/']) && !head.contains("http");
-    let opens = cues::LOG_OPENINGS.iter().any(|it| line.starts_with(it));
+    let opens = program_words::LOG_OPENINGS.iter().any(|it| line.starts_with(it));
     let levels = ["|INFO|", "|DEBU|", "|WARN|", "|ERRO|", "level=", " INFO ", " WARN ", " ERROR ", " DEBUG "];
     let letters = line.chars().filter(|c| c.is_alphabetic() || *c == ' ').count();
     let total = line.chars().count();

@@ -9,7 +9,9 @@ use crate::engine::compact::attempt::{AttemptRequest, HistoryFacts};
 use crate::engine::score::hindsight::{self, CompactionWay, SIZES, SessionCut, WAYS};
 use crate::engine::score::subject::{HANDLE, Subject, subject};
 use crate::engine::{Amount, Ask, Engine, compact::attempt, input::measured, input::open};
-use crate::report::scorecard::{Card, Chain, HindsightCard, HindsightResult, HindsightRow, Link, Row, Trial};
+use crate::report::scorecard::{
+    Card, Chain, FactsRow, HindsightCard, HindsightResult, HindsightRow, Link, Trial,
+};
 use compaction::plan;
 use history::error::{Error, ErrorKind, Result};
 use history::{History, Message};
@@ -51,7 +53,7 @@ pub fn scorecard(engine: &Engine, directory: &Path, ask: &Ask, tell: &mut dyn Fn
     let mut add = |way: &str, percent: u64, trial: &dyn Fn(&Subject) -> Trial| {
         for (rows, subjects) in [(&mut card.rows, &subjects), (&mut card.planted, &planted)] {
             let trials = subjects.iter().map(trial).collect();
-            rows.push(Row { way: way.to_owned(), percent: Some(percent), trials });
+            rows.push(FactsRow { way: way.to_owned(), percent: Some(percent), trials });
         }
     };
     for percent in PERCENTS {
@@ -68,7 +70,7 @@ pub fn scorecard(engine: &Engine, directory: &Path, ask: &Ask, tell: &mut dyn Fn
     if let Some(profile) = profiles.first() {
         let ask = Ask { profile: profile.clone(), ..ask.clone() };
         let trials = subjects.iter().map(|it| trial(engine, it, &ask, None)).collect();
-        card.rows.push(Row { way: profile.name.clone(), percent: None, trials });
+        card.rows.push(FactsRow { way: profile.name.clone(), percent: None, trials });
     }
     for percent in PERCENTS {
         for profile in &profiles {

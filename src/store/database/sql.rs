@@ -129,7 +129,6 @@ impl Connection {
         found().map_err(failed(doing))
     }
 
-    /// All rows.
     pub(crate) fn query_map<T>(
         &self,
         doing: &'static str,

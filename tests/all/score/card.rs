@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use epitome::config::{Config, Environment};
 use epitome::engine::{self, Ask, Engine};
-use epitome::report::scorecard::{Chain, Link, Row, Trial, dominates};
+use epitome::report::scorecard::{Chain, FactsRow, Link, Trial, dominates};
 use epitome::score::Class;
 use epitome::store::StoreAt;
 
@@ -90,7 +90,7 @@ fn what_is_reached_stays_reached() {
     assert!(measured.len() > 20, "{} sessions", measured.len());
     for (at, percent) in [10, 20].into_iter().enumerate() {
         let trials: Vec<Trial> = measured.iter().map(|it| it.0[at].clone()).collect();
-        let row = Row { way: "epitome".into(), percent: Some(percent), trials };
+        let row = FactsRow { way: "epitome".into(), percent: Some(percent), trials };
         let links = measured.iter().filter_map(|it| it.1[at]).collect();
         let chain = Chain { way: "epitome".into(), percent, links };
         print_all(&row, &chain);
@@ -111,7 +111,7 @@ fn unseen_sessions_lose_no_more_than_today() {
         Some(engine::subject(&engine, &name, session, &ask)).filter(|it| it.tokens >= 6_000)
     });
     let trials: Vec<Trial> = subjects.map(|it| engine::trial(&engine, &it, &ask, Some(10))).collect();
-    let row = Row { way: "epitome".into(), percent: Some(10), trials };
+    let row = FactsRow { way: "epitome".into(), percent: Some(10), trials };
     print_all(&row, &Chain { way: "epitome".into(), percent: 10, links: Vec::new() });
     let (median, low) = (row.kept(0.5).unwrap(), row.kept(0.1).unwrap());
     assert!(median >= 0.9 && low >= 0.5, "median {median}, 10th percentile {low}");
@@ -125,8 +125,11 @@ fn no_smaller_budget_keeps_more_than_the_default() {
     let Some(folder) = corpus::corpus_for("no_smaller_budget_keeps_more_than_the_default") else { return };
     let engine = engine();
     let ask = Ask::new(epitome::profiles::built_in("epitome").unwrap());
-    let mut rows =
-        [None, Some(10), Some(5)].map(|percent| Row { way: "epitome".into(), percent, trials: Vec::new() });
+    let mut rows = [None, Some(10), Some(5)].map(|percent| FactsRow {
+        way: "epitome".into(),
+        percent,
+        trials: Vec::new(),
+    });
     for name in super::corpus::names(&folder) {
         let Some(session) = super::corpus::read(&folder, &name) else { continue };
         let subject = engine::subject(&engine, &name, session, &ask);
@@ -160,7 +163,7 @@ fn planted_facts_starve_no_class() {
     let subjects: Vec<_> = (1..=4).map(|seed| engine::planted(&engine, seed, &ask)).collect();
     for (percent, least) in [(10, 0.4), (20, 0.85)] {
         let trials = subjects.iter().map(|it| engine::trial(&engine, it, &ask, Some(percent))).collect();
-        let row = Row { way: "epitome".into(), percent: Some(percent), trials };
+        let row = FactsRow { way: "epitome".into(), percent: Some(percent), trials };
         let classes: Vec<String> = Class::ALL
             .iter()
             .filter_map(|it| Some(format!("{} {:.2}", it.letter(), row.class(*it)?)))
@@ -172,11 +175,11 @@ fn planted_facts_starve_no_class() {
 }
 
 /// Sessions that came out no smaller than they were.
-fn grown(row: &Row) -> usize {
+fn grown(row: &FactsRow) -> usize {
     row.done().filter(|it| it.tokens.1 >= it.tokens.0).count()
 }
 
-fn print_all(row: &Row, chain: &Chain) {
+fn print_all(row: &FactsRow, chain: &Chain) {
     let percent = row.percent.unwrap_or(0);
     for it in &row.trials {
         let lost: Vec<String> = it
@@ -219,7 +222,7 @@ fn print_all(row: &Row, chain: &Chain) {
 }
 
 /// What is reached today, a little below: it may rise, not fall.
-fn check(row: &Row, chain: &Chain) {
+fn check(row: &FactsRow, chain: &Chain) {
     let small = row.percent == Some(10);
     let at_least = |what: &str, found: Option<f64>, least: f64| {
         assert!(found.unwrap_or(1.0) >= least, "{what} at {} %: {found:?}, expected {least}", chain.percent);

@@ -36,10 +36,11 @@ pub(crate) use past::reader::headings::{
     FOLLOWED, GOES_ON, MORE_DONE, OF_EARLIER_REQUEST, REPLIED_BELOW, REPLY_TO, REPORTED, REPORTS, RESOLVED,
     TOUCHED, UNCHECKED,
 };
-pub use talk::decisions::asks_to_go_ahead;
+pub(crate) use talk::decisions::asks_to_go_ahead;
 pub use talk::overruled::refuted_replies;
+pub(crate) use talk::replies::report_of_turn;
 pub use talk::replies::{
-    AnsweredRequest, answers, final_answer, last_answered, last_reply, question_answered, report_of_turn,
+    AnsweredRequest, answers, final_answer, last_answered, last_reply, question_answered,
 };
 pub use talk::turn::last_step;
 pub(crate) use talk::{LONG_CHARS, at_length, only_agrees};
@@ -157,7 +158,6 @@ pub enum Detail {
     },
     /// The text is a file, and what a check reports in it.
     Diagnostics {
-        /// The command.
         by: String,
     },
     /// The text is the user's answer to a question or proposal.

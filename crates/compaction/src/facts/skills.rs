@@ -34,7 +34,6 @@ struct Skill<'a> {
     name: &'a str,
     /// Its directory or file, where the session has it.
     path: Option<&'a str>,
-    /// Its instructions.
     text: &'a str,
 }
 

@@ -69,7 +69,6 @@ pub struct SummaryRequest<'a> {
     pub pins: &'a [String],
     /// The language to write in: what was asked for, or that of the conversation.
     pub language: Option<&'a str>,
-    /// The program's prompts.
     pub texts: PromptTexts,
     /// The profile's own prompts.
     pub own: &'a PromptOverrides,

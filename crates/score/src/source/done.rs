@@ -9,9 +9,9 @@ use super::error_line::{says_error, signature, strength};
 use super::git::Listed;
 use super::outcome::{outcome, still_runs};
 use super::plan::Plan;
-use crate::cues;
 use crate::own_words::{outside_transcripts, own_words, typed};
 use crate::probe::{Class, Fact, FileOp, Outcome, Probe};
+use crate::program_words;
 use crate::text::{clip, normal};
 use history::tools::{self, Action, Meaning};
 use history::{Call, History, Kind, Output, Part, Role, Text};
@@ -74,7 +74,7 @@ impl OutputSigns {
         let shell = actions.first().is_some_and(|it| it.meaning == Meaning::Run);
         Self {
             failed: output.failed
-                || cues::FAILED_EDITS.iter().any(|it| text.trim_start().starts_with(it))
+                || program_words::FAILED_EDITS.iter().any(|it| text.trim_start().starts_with(it))
                 || shell
                     && (text.contains(": cd: ") && text.contains("o such file or directory")
                         || still_runs(text).is_some()

@@ -1,6 +1,6 @@
 //! The line of an output that says what went wrong.
 
-use crate::cues;
+use crate::program_words;
 use crate::text::{clip, normal};
 
 /// A text without terminal color codes.
@@ -74,17 +74,17 @@ pub(crate) fn strength(line: &str) -> u8 {
     let starts = |cues: &[&str]| cues.iter().any(|it| line.starts_with(it));
     let holds = |cues: &[&str]| cues.iter().any(|it| line.contains(it));
     let lower = line.to_lowercase();
-    if named || line.starts_with("--- FAIL") || holds(cues::ERROR_NUMBERS) {
+    if named || line.starts_with("--- FAIL") || holds(program_words::ERROR_NUMBERS) {
         5
-    } else if starts(cues::FAILURES) || placed && !warns && lower.contains("error") {
+    } else if starts(program_words::FAILURES) || placed && !warns && lower.contains("error") {
         4
     } else if placed
-        || starts(cues::ERROR_LABELS)
+        || starts(program_words::ERROR_LABELS)
         || line.starts_with("Error ") && line.contains(": ")
         || holds(&["━━━", "Error: "])
     {
         3
-    } else if holds(cues::REFUSALS) || lower.contains("no such file or directory") {
+    } else if holds(program_words::REFUSALS) || lower.contains("no such file or directory") {
         2
     } else {
         0

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use super::error_line::{plain, says_error, signature, strength};
-use crate::cues;
 use crate::probe::Outcome;
+use crate::program_words;
 use crate::text::{clip, ending};
 use history::Output;
 
@@ -145,7 +145,7 @@ fn counts_problems(line: &str) -> bool {
         || unbuilt
         || nx && line.contains(" failed")
         || checks
-        || cues::COUNTED_AS_PROBLEM.iter().any(|it| line.starts_with(it))
+        || program_words::COUNTED_AS_PROBLEM.iter().any(|it| line.starts_with(it))
 }
 
 /// Whether a line is an error of the Go compiler: `a.go:7:2: undefined: dial`.
@@ -154,7 +154,8 @@ fn is_go_error(line: &str) -> bool {
     let told = place.trim_start_matches(|it: char| it.is_ascii_digit() || it == ':');
     let told = told.trim_start();
     let imported = told.starts_with('"') && told.contains(" imported ") && told.ends_with("and not used");
-    place.len() - told.len() > 3 && (imported || cues::GO_ERRORS.iter().any(|it| told.starts_with(it)))
+    place.len() - told.len() > 3
+        && (imported || program_words::GO_ERRORS.iter().any(|it| told.starts_with(it)))
 }
 
 /// Whether a Go package failed and did not pass later: `FAIL\texample.org/a\t0.7s`.
@@ -200,7 +201,7 @@ fn printed_code(command: &str, text: &str) -> Option<i64> {
 
 /// Whether a command prints stored text: errors in its output may be part of that.
 fn shows_contents(command: &str) -> bool {
-    let shows = |part: &str| cues::SHOWING.iter().any(|it| part.trim_start().starts_with(it));
+    let shows = |part: &str| program_words::SHOWING.iter().any(|it| part.trim_start().starts_with(it));
     command.contains("Get-Content ") || command.split(['&', ';', '|', '\n', '(']).any(shows)
 }
 
@@ -247,12 +248,14 @@ fn filtered(command: &str) -> bool {
     let stages = command.rsplit("| ").flat_map(|it| it.rsplit("; "));
     let mut stages = stages.map(|it| it.split_whitespace().next().unwrap_or_default());
     command.contains('|')
-        && stages.find(|it| !["head", "tail"].contains(it)).is_some_and(|it| cues::FILTERS.contains(&it))
+        && stages
+            .find(|it| !["head", "tail"].contains(it))
+            .is_some_and(|it| program_words::FILTERS.contains(&it))
 }
 
 /// The exit code that an output tells.
 fn exit_code(text: &str) -> Option<i64> {
-    cues::EXIT_CODES.iter().find_map(|phrase| {
+    program_words::EXIT_CODES.iter().find_map(|phrase| {
         let (_, rest) = text.split_once(phrase)?;
         let number: String =
             rest.trim_start().chars().take_while(|c| c.is_ascii_digit() || *c == '-').collect();

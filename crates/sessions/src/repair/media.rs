@@ -84,7 +84,7 @@ pub(crate) struct Attachment<'a> {
     pub(crate) raw: &'a str,
     /// Where its type is declared, without quotes; the first one counts.
     pub(crate) types: &'a [&'a str],
-    /// Its base64.
+    /// Base64.
     pub(crate) data: &'a str,
 }
 

@@ -145,19 +145,17 @@ impl<'a> Evidence<'a> {
     pub(in crate::facts) fn of(facts: &'a [Fact]) -> Self {
         let mut out = Self { acts: HashMap::new(), files: HashMap::new(), environment: HashMap::new() };
         for fact in facts {
-            if let Detail::Command { outcome, read_only: false } = &fact.detail
-                && (outcome.ok == Some(true) || outcome.running.is_some())
-            {
-                for set in environment_in(&fact.text) {
-                    let last = out.environment.entry(set).or_default();
-                    *last = fact.message.max(*last);
-                }
-            }
+            let newest = |last: &mut usize| *last = fact.message.max(*last);
             match &fact.detail {
-                Detail::Command { outcome, read_only: false } if outcome.ok == Some(true) => {
-                    for act in activities_of(&fact.text) {
-                        let last = out.acts.entry(act).or_default();
-                        *last = fact.message.max(*last);
+                Detail::Command { outcome, read_only: false } => {
+                    let succeeded = outcome.ok == Some(true);
+                    if succeeded {
+                        let acts = activities_of(&fact.text).into_iter();
+                        acts.for_each(|it| newest(out.acts.entry(it).or_default()));
+                    }
+                    if succeeded || outcome.running.is_some() {
+                        let set = environment_in(&fact.text);
+                        set.for_each(|it| newest(out.environment.entry(it).or_default()));
                     }
                 }
                 Detail::File { op, .. } => {

@@ -103,7 +103,7 @@ static GO_AHEAD: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 ));
 
 /// Whether a question only asks whether to go ahead, so that an approval is over once the turn reports.
-pub fn asks_to_go_ahead(question: &str) -> bool {
+pub(crate) fn asks_to_go_ahead(question: &str) -> bool {
     GO_AHEAD.is_match(question) && !question.contains(" or ")
 }
 

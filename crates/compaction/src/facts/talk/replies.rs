@@ -26,9 +26,10 @@ pub(in crate::facts) fn is_answer(messages: &[Message], number: usize) -> bool {
 }
 
 /// The report that ends the turn in which message `number` is, if another prompt follows it.
-pub fn report_of_turn(history: &History, number: usize) -> Option<usize> {
+pub(crate) fn report_of_turn(history: &History, number: usize) -> Option<usize> {
     let messages = history.messages();
-    if messages[number].kind == Kind::Summary {
+    // The decisions of an earlier summary belong to turns that are gone.
+    if messages.get(number)?.kind == Kind::Summary {
         return None;
     }
     let next = (number + 1..messages.len()).find(|it| messages[*it].is_prompt())?;

@@ -86,7 +86,7 @@ struct Work<'a> {
     recent_dirs: Vec<String>,
     /// The user's prompts so far.
     prompts: Vec<String>,
-    /// Their messages.
+    /// Message numbers of `prompts`.
     turns: Vec<usize>,
     /// By question that a tool asked the user: index in `facts` of the last answer.
     questions: HashMap<String, usize>,

@@ -433,7 +433,7 @@ fn focus_words(focus: &str) -> Vec<String> {
 /// Failed commands that an error's line tells, so that each is told once.
 #[derive(Default)]
 struct Failures<'a> {
-    /// The commands.
+    /// Message and text of each command.
     told: HashSet<(usize, &'a str)>,
     /// The outcomes of these commands, by the address of the error.
     ends: HashMap<*const Fact, &'a Outcome>,

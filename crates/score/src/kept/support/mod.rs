@@ -453,7 +453,7 @@ fn is_file(word: &str) -> bool {
         && looks_like_path(path)
         && (ending && path.contains('/')
             || deep
-            || ending && cues::FILE_ENDINGS.iter().any(|it| name.ends_with(it)))
+            || ending && program_words::FILE_ENDINGS.iter().any(|it| name.ends_with(it)))
 }
 
 /// Quotations of at least four words that a line attributes to the user, except in a leading command.

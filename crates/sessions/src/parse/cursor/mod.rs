@@ -300,7 +300,7 @@ impl<'a> Cursor<'a> {
         simdutf8::basic::from_utf8(&self.bytes[begin..self.at]).ok().map(str::trim_ascii_start)
     }
 
-    /// Skips any value.
+    /// Skips a JSON value; `None` at the end or if it is not JSON.
     pub fn pass(&mut self) -> Option<()> {
         let bytes = self.bytes;
         // The open brackets, in a list: they may be nested too deep for recursion.
