@@ -518,19 +518,24 @@ fn holds_on_real_sessions() {
         let name = path.display();
         let ledger = facts::read(&history);
         assert!(ledger.facts.iter().all(|it| it.message < history.messages().len()), "{name}");
-        // What people said, and what they answered when a tool asked them.
-        let said: Vec<String> = history
-            .messages()
+        // What people said, also before a sealed compaction, and what they answered when a tool asked them.
+        let messages = history.messages();
+        let said: Vec<String> = messages
             .iter()
+            .chain(messages.iter().filter_map(|it| it.replaced.as_deref()).flatten())
             .filter(|it| it.role != Role::Assistant && it.kind != Kind::Context)
             .flat_map(|it| it.outputs().map(|it| flat(it.text.as_str())).chain([flat(&it.plain())]))
             .collect();
         for fact in ledger.facts.iter().filter(|it| it.voice() == Voice::User) {
             let text = flat(&fact.text);
-            // A slash command alone stands in the client's message.
+            // The name of a slash command stands apart from its arguments in the client's message.
+            let arguments = fact.text.split_once('\n').map(|it| flat(it.1));
             let command = || fact.text.starts_with('/') && !text.contains(' ');
-            let verbatim =
-                said.iter().any(|it| it.contains(&text)) || fact.text.as_str() == "approved" || command();
+            let is_said = |text: &String| said.iter().any(|it| it.contains(text));
+            let verbatim = is_said(&text)
+                || fact.text.as_str() == "approved"
+                || command()
+                || arguments.is_some_and(|it| is_said(&it));
             assert!(verbatim, "{name}: not said: {fact:?}");
         }
         for budget in [0, 50, 300, 2_000, 20_000] {

@@ -181,10 +181,12 @@ fn reported(output: &epitome::history::Output) -> Option<i32> {
     output.exit.or_else(|| said.filter_map(|it| it.trim().parse().ok()).next())
 }
 
+/// A code of 0 beside a pipe or `||` is that of the last program, so the ledger need not believe it.
 #[test]
 fn outcomes_agree_with_reported_exit_codes() {
     let Some(folder) = corpus::corpus_for("outcomes_agree_with_reported_exit_codes") else { return };
     let (mut agree, mut all) = (0, 0);
+    let (mut agree_hidden, mut all_hidden) = (0, 0);
     for name in super::corpus::names(&folder) {
         let Some(session) = super::corpus::read(&folder, &name) else { continue };
         let ledger = facts::read(&session.history);
@@ -210,15 +212,19 @@ fn outcomes_agree_with_reported_exit_codes() {
                 );
                 // A search that finds nothing is no failure, nor does it find.
                 let same = outcome.ok == Some(code == 0) || *read_only && code == 1 && outcome.ok.is_none();
-                all += 1;
-                agree += usize::from(same);
+                let counts = match code == 0 && fact.text.contains('|') {
+                    true => (&mut agree_hidden, &mut all_hidden),
+                    false => (&mut agree, &mut all),
+                };
+                *counts.0 += usize::from(same);
+                *counts.1 += 1;
                 if !same {
                     eprintln!("{name} {number}: {:?} beside {code}: {}", outcome.ok, fact.text);
                 }
             }
         }
     }
-    eprintln!("{agree} of {all} outcomes agree");
+    eprintln!("{agree} of {all} outcomes agree, and {agree_hidden} of {all_hidden} with a pipe or `||`");
     assert!(all > 300 && agree * 1000 >= all * 995, "{agree} of {all}");
 }
 

@@ -291,6 +291,9 @@ impl<'a> Lookup<'a> {
                 }
             }
         }
+        // A folder's deletion tells that of its files.
+        let folder = path.rfind('/').filter(|it| !kept && *it > 0).map(|it| &path[..it]);
+        kept |= op == FileOp::Deleted && folder.is_some_and(|it| self.file(it, op, done).kept);
         let wrong = wrong.into_iter().filter(|(_, deletes, _)| !kept || *deletes);
         Finding { kept, against: wrong.map(|(line, _, words)| (line, words)).collect() }
     }
