@@ -112,9 +112,17 @@ pub(super) fn argless_command(message: &Message) -> Option<&str> {
     slash_command(command?).filter(|it| !it.ends_with("setup"))
 }
 
+/// What the model is told of a slash command that the user ran in a sub-agent, whose call follows (OpenCode).
+const RAN_COMMAND: &str = "The following tool was executed by the user";
+
+/// Whether a message stands for a command that the user ran in a sub-agent.
+pub(super) fn is_run_by_user(message: &Message) -> bool {
+    message.kind == Kind::Context && message.texts().any(|it| it.as_str() == RAN_COMMAND)
+}
+
 /// Whether the user asks for something in a message.
 pub(super) fn is_asked(message: &Message) -> bool {
-    message.is_prompt() || argless_command(message).is_some()
+    message.is_prompt() || argless_command(message).is_some() || is_run_by_user(message)
 }
 
 /// The user's own words in a message that a person wrote.
@@ -253,6 +261,8 @@ pub(super) enum ToolTopic {
     Unconfirmed,
     /// [`Topic::Decisions`]: what the user's settings forbid.
     Denied,
+    /// [`Topic::Last`]: a command that the user ran in a sub-agent.
+    Ran,
 }
 
 /// Topics of facts that come from the model's text.
@@ -289,6 +299,7 @@ impl Fact {
             ToolTopic::Mode => Topic::Mode,
             ToolTopic::Skills => Topic::Skills,
             ToolTopic::Denied => Topic::Decisions,
+            ToolTopic::Ran => Topic::Last,
         };
         Self::new(topic, message, Voice::Tools, text, detail)
     }

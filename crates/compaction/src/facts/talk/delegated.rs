@@ -5,11 +5,11 @@ use std::collections::{HashMap, HashSet};
 use super::LONG_CHARS;
 use super::report::{shortened, speaks, text_of_model, without_closing_questions};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
-use crate::facts::text::{content_words, flat, lines, sentences};
+use crate::facts::text::{content_words, flat, lines, offset, sentences};
 use crate::facts::voice::ModelTopic;
 use crate::facts::{Fact, Voice, input_of};
 use history::tools::{Meaning, meaning};
-use history::{History, Message, Role};
+use history::{Call, History, Message, Role};
 
 /// Prefixes of the outputs that only say that a sub-agent was started.
 const LAUNCHED: [&str; 2] = ["Async agent launched", "Spawned successfully"];
@@ -72,12 +72,36 @@ pub(super) fn at_length(message: &Message, short: &str) -> Option<String> {
     Some(format!("{REPORTS}{}", in_short(report, LONG_CHARS)))
 }
 
-fn in_short(report: &str, chars: usize) -> String {
-    shortened(&lines(without_closing_questions(report)), chars)
+/// A sentence before a report that says nothing of it: "Perfect! Now I have all the information."
+static OPENS: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)^\W*(?:(?:perfect|excellent|great|good|done|okay|ok)[.!,]?\W*)?(?:(?:now )?i (?:now )?(?:have|['’]ve) (?:now )?(?:completed|finished|gathered|got|all|everything|enough|a (?:\w+ )?(?:clear|full|complete|comprehensive|thorough))\b",
+    r"|(?:now )?(?:let me|i['’]ll|i will|here(?:['’]s| is| are))\b|$)",
+));
+
+/// A report from the first sentence on that says something of it.
+fn without_opening(report: &str) -> &str {
+    let names = |it: &str| it.contains(|it: char| it.is_ascii_digit() || "`/_".contains(it));
+    for line in report.lines().map(str::trim).filter(|it| !it.is_empty()) {
+        let mut all = sentences(line);
+        // A line that only announces what follows may count as none.
+        all.extend(all.is_empty().then_some(line));
+        if let Some(says) = all.into_iter().find(|it| !OPENS.is_match(it) || names(it)) {
+            return &report[offset(says, report)..];
+        }
+    }
+    report
 }
 
-/// A report without the lines that Claude Code appends for the model: `agentId: …`.
+fn in_short(report: &str, chars: usize) -> String {
+    shortened(&lines(without_opening(without_closing_questions(report))), chars)
+}
+
+/// A report without what clients add for the model: `agentId: …` behind it (Claude Code), or the id of the task and
+/// brackets around it (OpenCode).
 fn without_receipt(text: &str) -> &str {
+    if let Some((_, report)) = text.split_once("<task_result>").filter(|it| it.0.starts_with("task_id: ")) {
+        return report.rsplit_once("</task_result>").map_or(report, |it| it.0).trim();
+    }
     text.rfind("agentId: ").filter(|at| text.len() - at < 400).map_or(text, |at| text[..at].trim_end())
 }
 
@@ -108,36 +132,54 @@ fn notices(message: &Message) -> Vec<Notice> {
     text.split("<task-notification>").filter_map(read).collect()
 }
 
-/// The agents that were started in the background in the last two turns and have not ended (Claude Code).
+/// The id of the agent that a call started, if it says that the agent runs in the background.
+fn started(name: &str, output: &str) -> Option<String> {
+    // Codex.
+    if name == "spawn_agent" {
+        let said: serde_json::Value = serde_json::from_str(output).ok()?;
+        return ["task_name", "agent_id"].iter().find_map(|it| said[*it].as_str()).map(str::to_owned);
+    }
+    let id = output.strip_prefix(LAUNCHED[0])?.split_once("agentId: ")?.1.split_whitespace().next();
+    id.map(str::to_owned)
+}
+
+/// Whether a text names an agent, other than to say that it still runs.
+fn ends(text: &str, agent: &str) -> bool {
+    let runs = || text.contains(&format!("\"agent_name\":\"{agent}\",\"agent_status\":\"running\""));
+    let whole = |at: usize| !text[at..].starts_with(|it: char| it.is_alphanumeric() || "_-/".contains(it));
+    text.match_indices(agent).any(|(at, _)| whole(at + agent.len())) && !runs()
+}
+
+/// The agents that were started in the background in the last two turns and have not ended (Claude Code, Codex).
 pub(in crate::facts) fn running(history: &History) -> Vec<Fact> {
     const TURNS: usize = 2;
     let messages = history.messages();
     let prompts: Vec<usize> = history.prompts().collect();
     let from = prompts.iter().rev().nth(TURNS - 1).copied().unwrap_or(0);
-    let mut names: HashMap<&str, String> = HashMap::new();
+    let mut calls: HashMap<&str, &Call> = HashMap::new();
+    // Message, id, and what it was started for.
     let mut agents: Vec<(usize, String, String)> = Vec::new();
     for (number, message) in messages.iter().enumerate().skip(from) {
-        for call in message.calls().filter(|it| meaning(&it.name) == Meaning::Delegate) {
-            let what = input_of(call).get("description").and_then(|it| it.as_str()).map(flat);
-            names.insert(&call.id, what.unwrap_or_default());
-        }
+        calls.extend(
+            message.calls().filter(|it| meaning(&it.name) == Meaning::Delegate).map(|it| (&*it.id, it)),
+        );
         for output in message.outputs() {
             let text = output.text.as_str();
-            let id = text.split_once("agentId: ").and_then(|it| it.1.split_whitespace().next());
-            if let Some(id) = id.filter(|_| text.starts_with(LAUNCHED[0]))
-                && let Some(what) = names.get(&*output.id)
-            {
-                agents.push((number, id.to_owned(), what.clone()));
+            let call = calls.get(&*output.id);
+            if let Some((call, id)) = call.and_then(|it| Some((it, started(&it.name, text)?))) {
+                let what = input_of(call).get("description").and_then(|it| it.as_str()).map(flat);
+                agents.push((number, id, what.unwrap_or_default()));
             } else if !agents.is_empty() && !text.contains("<status>running</status>") {
-                agents.retain(|it| !text.contains(&it.1));
+                agents.retain(|it| !ends(text, &it.1));
             }
         }
         let notice = message.role == Role::User && !message.is_prompt() && !agents.is_empty();
         let text = Some(message.plain()).filter(|_| notice).unwrap_or_default();
-        agents.retain(|it| !text.contains(&it.1) && (it.2.is_empty() || !text.contains(&it.2)));
+        agents.retain(|it| !ends(&text, &it.1) && (it.2.is_empty() || !text.contains(&it.2)));
     }
     let told = |(number, id, what): (usize, String, String)| {
-        Fact::from_model(ModelTopic::Active, number, format!("background agent {id}: {what}"))
+        let what = if what.is_empty() { String::new() } else { format!(": {what}") };
+        Fact::from_model(ModelTopic::Active, number, format!("background agent {id}{what}"))
     };
     agents.into_iter().map(told).collect()
 }

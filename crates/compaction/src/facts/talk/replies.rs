@@ -6,7 +6,7 @@ use super::{
 };
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::is_question;
-use crate::facts::voice::{Prompt, argless_command, is_asked};
+use crate::facts::voice::{Prompt, argless_command, is_asked, is_run_by_user};
 use crate::facts::work::command::is_read_only;
 use history::tools::{self, Meaning};
 use history::{History, Kind, Message, Role, Text};
@@ -153,8 +153,10 @@ pub fn answers(history: &History) -> Vec<AnsweredRequest> {
                 let reply = text_of_model(&messages[answer]);
                 let leaves_open = leaves_open(&reply);
                 // Options from which the prompt chooses one answer no more than a question.
+                let reports = is_report(&messages[answer]);
+                let goes_on = answers_question(message, &messages[answer]);
                 let open = chooses_option(message, &messages[answer])
-                    || asks_back(&reply) && !(is_report(&messages[answer]) && worked(messages, answer));
+                    || asks_back(&reply) && !(reports && (worked(messages, answer) || !goes_on));
                 let is_answered = |it: &mut AnsweredRequest| {
                     let request = messages[it.request].plain();
                     !open || asks(&request) && !request.starts_with('/')
@@ -231,5 +233,5 @@ pub(in crate::facts) fn is_request(message: &Message) -> bool {
         Some(it) => it.is_argless_command() || !is_trivial(&it.whole()),
         None => !is_trivial(&message.plain()),
     };
-    argless_command(message).is_some() || message.is_prompt() && asks()
+    argless_command(message).is_some() || is_run_by_user(message) || message.is_prompt() && asks()
 }

@@ -223,10 +223,11 @@ pub(in crate::facts) fn statements(text: &str) -> Vec<&str> {
 /// The most important lines of a text, within `chars` characters, and how many list items are left out: its
 /// beginning and end, headings, [`SALIENT_LINE`] lines and conclusions; without any of these, the lines from its
 /// beginning on.
-fn key_lines<'a>(all: &[&'a str], chars: usize) -> (Vec<&'a str>, usize) {
+fn key_lines<'a>(all: &[&'a str], chars: usize) -> (Vec<KeyLine<'a>>, usize) {
     let count = |it: &str| it.chars().count() + 2;
+    let whole = || all.iter().map(|it| KeyLine { text: it, after_gap: false }).collect();
     if all.iter().map(|it| count(it)).sum::<usize>() <= chars + 2 {
-        return (all.to_vec(), 0);
+        return (whole(), 0);
     }
     let (ranked, has_salient) = ranked(all);
     // The first and last line may be long paragraphs.
@@ -247,13 +248,32 @@ fn key_lines<'a>(all: &[&'a str], chars: usize) -> (Vec<&'a str>, usize) {
     let spare = if is_plain { left } else { left.saturating_sub(chars / 2) };
     left -= fill_from_the_beginning(all, spare, |it| is_plain || !is_title(it), &mut picked);
     if picked.iter().all(Option::is_none) {
-        return (all.to_vec(), 0);
+        return (whole(), 0);
     }
     let left = restore_headings(all, left, &mut picked);
-    keep_contrasts(all, left, &mut picked);
+    let left = keep_contrasts(all, left, &mut picked);
+    keep_subjects(all, left, &mut picked);
     let missing = (0..all.len()).filter(|at| picked[*at].is_none() && is_item(all[*at])).count();
     drop_empty_headings(all, &mut picked);
-    (picked.into_iter().flatten().collect(), missing)
+    let mut out = Vec::new();
+    let mut after_gap = false;
+    for (line, picked) in all.iter().zip(&picked) {
+        // Items that are left out are counted, and a heading says nothing by itself.
+        let told =
+            |it: &str| it.len() == line.len() || is_item(line) || is_title(line) || ends_with_colon(line);
+        out.extend(
+            picked.map(|text| KeyLine { text, after_gap: std::mem::take(&mut after_gap) && !out.is_empty() }),
+        );
+        after_gap |= !told(picked.unwrap_or_default());
+    }
+    (out, missing)
+}
+
+/// A line of a shortened text.
+struct KeyLine<'a> {
+    text: &'a str,
+    /// Something other than list items is left out before it.
+    after_gap: bool,
 }
 
 /// Rank of a line that states a conclusion. From this rank on, lines are kept whole or not at all.
@@ -371,7 +391,8 @@ fn begins_with_contrast(sentence: &str) -> bool {
 }
 
 /// Keeps a line and the next one that turns it ("But …"), or neither: the first alone may say the opposite.
-fn keep_contrasts<'a>(all: &[&'a str], mut left: usize, picked: &mut [Option<&'a str>]) {
+/// Returns the number of characters left.
+fn keep_contrasts<'a>(all: &[&'a str], mut left: usize, picked: &mut [Option<&'a str>]) -> usize {
     let count = |it: &str| it.chars().count() + 2;
     for at in 1..all.len() {
         // If the line before is already cut, the turn may be about the part left out.
@@ -384,6 +405,24 @@ fn keep_contrasts<'a>(all: &[&'a str], mut left: usize, picked: &mut [Option<&'a
             Some(line) => picked[at] = Some(line),
             None if at > 1 => picked[at - 1] = None,
             None => {}
+        }
+    }
+    left
+}
+
+/// Keeps a line that begins with an arrow only with the one before it, whose consequence it is.
+fn keep_subjects<'a>(all: &[&'a str], mut left: usize, picked: &mut [Option<&'a str>]) {
+    let count = |it: &str| it.chars().count() + 2;
+    for at in 1..all.len() {
+        if picked[at].is_none() || picked[at - 1].is_some() || !all[at].starts_with(['→', '⇒', '➜']) {
+            continue;
+        }
+        let subject = first_sentences(all[at - 1], left);
+        if count(subject) <= left {
+            left -= count(subject);
+            picked[at - 1] = Some(subject);
+        } else {
+            picked[at] = None;
         }
     }
 }
@@ -512,7 +551,7 @@ fn fill_from_the_beginning<'a>(
 /// The most important lines of a report on one line of at most about `chars` characters.
 pub(super) fn shortened(all: &[&str], chars: usize) -> String {
     let (kept, missing) = key_lines(all, chars);
-    let text = join_sentences(&kept, chars);
+    let text = join(kept, chars);
     match missing {
         0 => text,
         1 => format!("{text} (1 more item omitted)"),
@@ -560,19 +599,23 @@ pub(super) fn without_closing_questions(text: &str) -> &str {
 
 /// Joins sentences and bullets on one line, without bold marks.
 pub(super) fn join_sentences(sentences: &[&str], chars: usize) -> String {
+    join(sentences.iter().map(|it| KeyLine { text: it, after_gap: false }), chars)
+}
+
+fn join<'a>(lines: impl IntoIterator<Item = KeyLine<'a>>, chars: usize) -> String {
     let mut out = String::new();
     let mut titled = false;
-    for sentence in sentences {
+    for KeyLine { text: sentence, after_gap } in lines {
         if !out.is_empty() {
-            out.push_str(
-                if out.ends_with(['.', '!', '?', ':', ';', '…', '。', '！', '？', '：', '；']) {
-                    " "
-                } else if titled {
-                    ": "
-                } else {
-                    "; "
-                },
-            );
+            out.push_str(if after_gap {
+                " … "
+            } else if out.ends_with(['.', '!', '?', ':', ';', '…', '。', '！', '？', '：', '；']) {
+                " "
+            } else if titled {
+                ": "
+            } else {
+                "; "
+            });
         }
         titled = is_title(sentence) && !NUMBERED_HEADING.is_match(sentence);
         let text = without_bold(&flat(without_markers(sentence)));

@@ -13,8 +13,8 @@ use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::{
     FILE_NAME, clip, content_words, ends_with_colon, flat, is_question, lines, sentences, without_sentences,
 };
-use crate::facts::voice::{ModelTopic, Prompt};
-use crate::facts::{Detail, Fact, Topic};
+use crate::facts::voice::{ModelTopic, Prompt, ToolTopic, is_run_by_user};
+use crate::facts::{Detail, Fact, Topic, input_of};
 use history::tools::{self, Meaning};
 use history::{History, Message, Role};
 
@@ -186,6 +186,14 @@ pub(super) fn read_end(history: &History, last: Option<usize>, said: Option<usiz
         facts.extend(
             prompt.requests().iter().filter_map(|part| prompt_fact(Topic::Last, number, &prompt, part)),
         );
+    }
+    if let Some(at) = messages.iter().rposition(is_run_by_user).filter(|it| Some(*it) > last) {
+        let call = messages[at..].iter().flat_map(Message::calls).next();
+        let input = call.map(input_of).unwrap_or_default();
+        if let Some(command) = input.get("command").and_then(serde_json::Value::as_str) {
+            let text = format!("the user ran /{command} in a sub-agent");
+            facts.push(Fact::from_tools(ToolTopic::Ran, at, text, Detail::None));
+        }
     }
     let Some(said) = said else { return };
     let plain = text_of_model(&messages[said]);

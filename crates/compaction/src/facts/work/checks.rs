@@ -178,8 +178,8 @@ impl Checks {
         }
         let more = and_more(names.len().saturating_sub(MAX_NAMED));
         names.truncate(MAX_NAMED);
-        let command = flat(clip(command, MAX_MESSAGE).0).replace('`', "'");
-        let text = format!("`{command}`{UNCHECKED}{}{more}", names.join(", "));
+        let command = flat(&clip(command, MAX_MESSAGE).0.replace('\n', "; ")).replace('`', "'");
+        let text = format!("{UNCHECKED}{}{more}; the last was `{command}`", names.join(", "));
         facts.push(Fact::from_tools(ToolTopic::Commands, *last, text, Detail::None));
     }
 

@@ -267,7 +267,7 @@ impl Work<'_> {
         let Some(change) = self.files.record(number, action, output) else { return };
         let (path, Detail::File { op, to }) = (&change.text, &change.detail) else { return };
         if matches!(op, FileOp::Deleted | FileOp::Renamed) {
-            self.repository.uncommitted.delete(path);
+            self.repository.uncommitted.delete(number, path);
         }
         if *op != FileOp::Deleted {
             self.repository.uncommitted.edit(number, to.as_deref().unwrap_or(path));

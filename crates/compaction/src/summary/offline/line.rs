@@ -48,8 +48,8 @@ pub(super) struct LineStyle {
     pub(super) requests: Option<Vec<usize>>,
     /// The sealed compaction whose replaced messages were read: their own numbers are lost.
     pub(super) sealed: Option<usize>,
-    /// The message of the current request, if it stays word for word behind the summary.
-    pub(super) below: Option<usize>,
+    /// The messages of the current request that stay word for word behind the summary.
+    pub(super) below: Vec<usize>,
     /// Whether the current request says little without the one before it.
     pub(super) follows_up: bool,
     /// The message of the last call that changed something or ran a program.
@@ -92,6 +92,13 @@ impl LineStyle {
         }
     }
 
+    /// The suffix of the last request, told in at most `chars` characters.
+    fn end_of_last(&self, fact: &Fact, chars: usize) -> String {
+        let answer = self.answer_of_last(fact);
+        let shortened = self.below.contains(&fact.message) && fact.text.chars().count() > chars;
+        if shortened && answer.is_empty() { BELOW.to_owned() } else { answer }
+    }
+
     /// The reply to the request before the current one, if it came after a fact of the user.
     fn over_since(&self, fact: &Fact) -> Option<usize> {
         self.previous_answer.filter(|it| *it > fact.message)
@@ -100,9 +107,9 @@ impl LineStyle {
     /// The suffix of a goal. `over`: what answered the request before the last, if later than the goal.
     fn end_of_goal(&self, fact: &Fact, over: Option<usize>) -> String {
         let Some(last) = over else {
-            let below =
-                self.below == Some(fact.message) && self.last_answered.is_none() && self.replied.is_none();
-            return if below { BELOW.to_owned() } else { self.answer_of_last(fact) };
+            let answer = self.answer_of_last(fact);
+            let below = self.below.contains(&fact.message) && answer.is_empty();
+            return if below { BELOW.to_owned() } else { answer };
         };
         // An earlier summary covers several requests, some of which may be open.
         if fact.voice() != Voice::User {
@@ -272,7 +279,7 @@ fn raw_line(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
                 let (said, end) = goal(fact, chars, style);
                 single(said).ending(&end)
             }
-            Topic::Last => single(words(fact, chars)).ending(&style.answer_of_last(fact)),
+            Topic::Last => single(words(fact, chars)).ending(&style.end_of_last(fact, chars)),
             // Others of an earlier request are told as what the user said.
             Topic::Directives if fact.detail == Detail::Rule(Polarity::Forbid) => {
                 single(words(fact, chars)).ending(style.over_since(fact).map_or("", |_| OF_EARLIER_REQUEST))

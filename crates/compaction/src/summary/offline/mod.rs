@@ -168,7 +168,9 @@ fn write_slice(
     // A later message may ask for something else.
     let last = ledger.about(Topic::Last).map(|it| it.message).max();
     let below = pursued.filter(|it| last.is_none_or(|last| last <= it.message));
-    let below = below.filter(|it| it.message >= tail.from || ask.stays(it)).map(|it| it.message);
+    let last = ledger.about(Topic::Last).filter(|it| it.voice() == Voice::User && ask.stays(it));
+    let below = below.filter(|it| it.message >= tail.from || ask.stays(it)).into_iter().chain(last);
+    let below = below.map(|it| it.message).collect();
     let style = LineStyle {
         previous_answer: answered,
         last_answered: facts::question_answered(history).or_else(|| finished(history, ledger)),

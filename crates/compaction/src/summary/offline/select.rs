@@ -71,9 +71,10 @@ fn pursued_behind<'a>(ledger: &'a Ledger, ask: &OfflineRequest, tail: &Tail) -> 
 }
 
 /// The files that are changed behind the region. Those that are deleted or renamed there are no files of the work any
-/// more.
+/// more, and of those that are restored no change is left.
 pub(super) fn changed_behind<'a>(ledger: &'a Ledger, ask: &OfflineRequest) -> HashSet<&'a str> {
-    let gone = |it: &Fact| matches!(it.detail, Detail::File { op: FileOp::Deleted | FileOp::Renamed, .. });
+    const GONE: [FileOp; 3] = [FileOp::Deleted, FileOp::Renamed, FileOp::Restored];
+    let gone = |it: &Fact| matches!(it.detail, Detail::File { op, .. } if GONE.contains(&op));
     let behind = ledger.about(Topic::Files).filter(|it| it.message >= ask.region.end && !gone(it));
     behind.map(|it| it.text.as_str()).collect()
 }

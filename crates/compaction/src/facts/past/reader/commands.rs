@@ -1,6 +1,6 @@
 //! Commands and errors in an earlier summary.
 
-use super::headings::{COMMITS, FILE_CHANGED, REPORTS, RESOLVED, UNCHECKED};
+use super::headings::{COMMITS, FILE_CHANGED, REPORTS, RESOLVED, UNCHECKED, UNCHECKED_ONCE};
 use super::{SummaryReader, is_resolved};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::clip;
@@ -34,7 +34,7 @@ impl SummaryReader<'_> {
             return self.commits(list);
         }
         // Our format: it is read anew from the session.
-        if body.contains(UNCHECKED) {
+        if body.starts_with(UNCHECKED) || body.contains(UNCHECKED_ONCE) {
             return;
         }
         if let Some((command, list)) = body.strip_prefix('`').and_then(|it| it.split_once(REPORTS)) {

@@ -196,8 +196,10 @@ pub(crate) const FILE_CHANGED: &str = "file changed";
 /// Between the command of a check and what it reports, file by file.
 pub(crate) const REPORTS: &str = " reported (only files not changed since)";
 
-/// Between the last check that ran and the code that was edited after it.
-pub(crate) const UNCHECKED: &str = " last ran before the edits of ";
+/// Before the code that was edited after the last check.
+pub(crate) const UNCHECKED: &str = "no check ran since the edits of ";
+/// What was between the last check and that code in older summaries.
+pub(in crate::facts) const UNCHECKED_ONCE: &str = "` last ran before the edits of ";
 
 /// What [`BELOW`] was in older summaries.
 pub(in crate::facts) const BELOW_ONCE: &str = " (asked now, whole below)";

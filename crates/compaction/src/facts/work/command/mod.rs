@@ -470,6 +470,7 @@ mod tests {
             ("uv run python3.12 -m pytest -q a.py", "pytest"),
             ("fnm exec --using=24 -- corepack pnpm exec vitest run", "vitest run"),
             ("npx", "npx"),
+            ("pnpm --filter @a/web test && make -C src lint", "pnpm test, make lint"),
             ("cat > a.ts <<'E'\nrm x\nE\nnpm run check", "npm run check"),
             ("git commit -m \"$(cat <<'E'\na.b\nE\n)\"", "git commit"),
             ("./gradlew :app:test", "gradlew"),

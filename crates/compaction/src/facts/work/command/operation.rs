@@ -162,6 +162,24 @@ fn without_flags<'a, 'w>(mut words: &'a [&'w str]) -> &'a [&'w str] {
     words
 }
 
+/// Programs that take a package or directory before the subcommand, with the options whose value it is.
+const SCOPED: [(&str, &[&str]); 5] = [
+    ("npm", &["--prefix", "--workspace", "-w", "-C"]),
+    ("pnpm", &["--filter", "-F", "--dir", "-C"]),
+    ("yarn", &["--cwd"]),
+    ("bun", &["--filter", "-F", "--cwd"]),
+    ("make", &["-C", "--directory"]),
+];
+
+/// What a program is limited to before its subcommand, and the words from the subcommand on: `web` and `test` of
+/// `pnpm --filter web test`.
+fn scope<'a, 'w>(program: &str, words: &'a [&'w str]) -> (Option<&'w str>, &'a [&'w str]) {
+    match (SCOPED.iter().find(|it| it.0 == program), words) {
+        (Some((_, options)), [option, value, rest @ ..]) if options.contains(option) => (Some(value), rest),
+        _ => (None, words),
+    }
+}
+
 /// The words of the program that a runner starts: `pytest -q` of `uv run python -m pytest -q`.
 fn without_runner<'a, 'w>(words: &'a [&'w str]) -> &'a [&'w str] {
     let mut words = words;
@@ -216,6 +234,7 @@ pub(super) fn operation(words: &[&str]) -> Option<Operation> {
     }
     let (head, rest) = without_runner(words).split_first()?;
     let mut name = file_name(head).to_owned();
+    let (scope, rest) = scope(&name, rest);
     if let [_, option, script @ ..] = words
         && checks_syntax(words)
     {
@@ -257,7 +276,8 @@ pub(super) fn operation(words: &[&str]) -> Option<Operation> {
     let targets = targets.map(|it| (*it).to_owned()).collect();
     let checks = name.split([' ', ':']).any(|it| SETUP_WORDS.contains(&it));
     let limited = checks || ["git checkout", "git switch"].contains(&name.as_str());
-    let limits = if limited { limits(&rest[verbs..]) } else { Vec::new() };
+    let mut limits = if limited { limits(&rest[verbs..]) } else { Vec::new() };
+    limits.extend(scope.map(str::to_owned));
     Some(Operation { name, targets, limits })
 }
 

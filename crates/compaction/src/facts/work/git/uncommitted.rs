@@ -22,6 +22,8 @@ pub(in crate::facts::work) struct Uncommitted {
     changed: BTreeMap<String, (usize, Change)>,
     /// Files that the session edited.
     edited: BTreeSet<String>,
+    /// Files that git listed as modified or deleted, so that it knows them.
+    tracked: BTreeSet<String>,
     /// Files that were untracked before the session changed anything.
     untracked_before: BTreeSet<String>,
     /// Arguments of `git add` since the last commit, as written.
@@ -43,8 +45,15 @@ impl Uncommitted {
         }
     }
 
-    /// Forgets a deleted file or directory: its edits are not left to commit.
-    pub(in crate::facts::work) fn delete(&mut self, path: &str) {
+    /// Notes that a file or directory was deleted: of a file that git knows that is left to commit, of others nothing.
+    pub(in crate::facts::work) fn delete(&mut self, number: usize, path: &str) {
+        self.changed.retain(|it, _| !is_at_or_below(it, path));
+        let known = self.tracked.iter().filter(|it| is_at_or_below(it, path));
+        self.changed.extend(known.map(|it| (it.clone(), (number, Change::Deleted))));
+    }
+
+    /// Forgets what is in a directory that is no part of the repository any more.
+    pub(in crate::facts::work) fn drop_below(&mut self, path: &str) {
         self.changed.retain(|it, _| !is_at_or_below(it, path));
     }
 
@@ -180,6 +189,9 @@ impl Uncommitted {
                 self.untracked_before.extend(names.iter().cloned());
             }
             for name in names {
+                if matches!(listed.change, Change::Modified | Change::Deleted) {
+                    self.tracked.insert(name.clone());
+                }
                 // `git diff --stat` only repeats what `git status` listed: the message stays.
                 let at =
                     self.changed.get(&name).map_or(number, |it| if listing.whole { number } else { it.0 });
@@ -225,7 +237,11 @@ impl Uncommitted {
             (Some(status), _) => {
                 let cut = if self.cut { ", cut" } else { "" };
                 let edited = newest.iter().any(|it| it.1.0 > status);
-                let since = if edited && !unseen { ", and edits since" } else { "" };
+                let since = match (edited, unseen) {
+                    (true, true) => "; edits since may be committed",
+                    (true, false) => ", and edits since",
+                    (false, _) => "",
+                };
                 (format!("git status: #{}{cut}{since}", origin(status)), status)
             }
             (None, Some(_)) if unseen => return None,
@@ -362,7 +378,7 @@ mod tests {
         for (number, path) in (2..).zip(["src/a/mod.rs", "src/b/mod.rs", "gone/c.rs", "gone.rs"]) {
             work.edit(number, path);
         }
-        work.delete("gone");
+        work.delete(6, "gone");
         assert_eq!(
             work.ledger_line(false, &|it| it).unwrap(),
             "uncommitted (as far as seen; last commit: #1): gone.rs, src/b/mod.rs, src/a/mod.rs"
@@ -383,6 +399,13 @@ mod tests {
         assert_eq!(
             work.ledger_line(false, &|it| it).unwrap(),
             "nothing uncommitted at #5 but files that were untracked before (git status)"
+        );
+        run(&mut work, 6, "git status --short", " M lib/b.toml\n?? c.toml\n");
+        work.delete(7, "lib/b.toml");
+        work.delete(7, "c.toml");
+        assert_eq!(
+            work.ledger_line(false, &|it| it).unwrap(),
+            "uncommitted (git status: #6, and edits since): D lib/b.toml"
         );
         let mut never = Uncommitted::default();
         never.edit(1, "a.rs");

@@ -14,8 +14,8 @@ use error_line::{ErrorLine, error_line, first_line, is_informative, panic_locati
 use exit_code::Echoed;
 use history::Output;
 use printed::{
-    commits_in, conflict, created_issue, ends_as_failed, ends_in_question, ends_unanswered, failed_verdict,
-    is_authenticated, is_pushed, is_rebased, pull_request,
+    commits_in, conflict, created_issue, ends_as_failed, ends_in_question, ends_unanswered, failed_run,
+    failed_verdict, is_authenticated, is_pushed, is_rebased, pull_request,
 };
 pub(super) use printed::{is_conflict, package_scripts, says_nothing, wrong_flag};
 
@@ -75,7 +75,7 @@ static RUNNING: AsciiFirstRegex = AsciiFirstRegex::new(
 );
 /// Errors of a shell or interpreter that could not start the command.
 static COULD_NOT_START: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?m)^\S.*: (?:No module named \S+|command not found|(?:\[Errno 2\] )?[Nn]o such file or directory|error: (?:unrecognized|unexpected) .*)$",
+    r"(?m)^\S.*: (?:No module named \S+|command not found|(?:\[Errno 2\] )?[Nn]o such file or directory|error: (?:unrecognized|unexpected) .*)$|^Could not find package ",
 );
 /// Zsh found no file for a pattern.
 static NO_MATCH: AsciiFirstRegex = AsciiFirstRegex::new(r"^(?:zsh|\(eval\)):(?:\d+:)? ?no matches found: ");
@@ -184,6 +184,7 @@ pub(in crate::facts) fn read(output: &Output, command: &str, unmarked_means_succ
                 && !prints_contents
                 && !ANSWERS.iter().any(|it| command.contains(it))
                 && ends_in_question(tail),
+        failed_run: failed_run(command, tail),
         failure_line: failed_verdict(tail).or_else(|| failed_verdict(head)).filter(|_| !prints_contents),
     };
     let result = evidence.result(output.text.as_str().len());
@@ -339,6 +340,8 @@ struct Evidence<'a> {
     tells_nothing: bool,
     /// The output ends where a program waits for an answer.
     asks: bool,
+    /// The failed step of a run on GitHub that it waited for.
+    failed_run: Option<String>,
     /// The line with which a runner says that what it ran failed.
     failure_line: Option<String>,
 }
@@ -411,7 +414,7 @@ impl Evidence<'_> {
         }
         match self.exit {
             Some(1..8) if self.copied() => return Some(true),
-            _ if self.marked_failed => return Some(false),
+            _ if self.marked_failed || self.failed_run.is_some() => return Some(false),
             Some(code) if code != 0 => return Some(false),
             // The runner exited with 0, but its verdict says that what it ran failed.
             Some(_) if self.failure_line.is_some() && !self.masked => return None,
@@ -423,6 +426,7 @@ impl Evidence<'_> {
         let not_found = self.not_found();
         let could_not_start = first.lines().count() <= 2
             && (COULD_NOT_START.is_match(first) || NO_MATCH.is_match(first))
+            || self.crashes()
             || not_found == Some(true)
             || !self.prints_contents && DENIED.is_match(first);
         // `head` at the end of the pipe hides the exit code of a program whose output states a failure.
@@ -480,6 +484,16 @@ impl Evidence<'_> {
         self.masked && !self.prints_contents && self.tail.lines().any(|it| says(it.trim_start()))
     }
 
+    /// Whether its first program is one of Python and ended with an exception.
+    fn crashes(&self) -> bool {
+        let prepares = |it: &Vec<&str>| it[0] == "cd" || it[0].contains('=');
+        let first = self.parsed.programs().find(|it| !prepares(it));
+        let is_python =
+            |it: Vec<&str>| it[0].contains("python") || ["uv", "poetry", "pytest"].contains(&it[0]);
+        self.head.trim_start().starts_with("Traceback (most recent call last):\n")
+            && first.is_some_and(is_python)
+    }
+
     /// `None` if the shell found every program; `Some(true)` if its message is the only informative line.
     fn not_found(&self) -> Option<bool> {
         if !self.masked || self.parsed.hides_failure() {
@@ -503,7 +517,8 @@ impl Evidence<'_> {
         // `timeout` exits with 124 when it stops a program.
         let stopped = self.exit == Some(124) && self.command.split_whitespace().any(|it| it == "timeout");
         let line = if stopped { Some(TIMEOUT.into()) } else { line };
-        let told = self.wrong_flag.clone().or_else(|| self.conflict.clone()).or(line);
+        let told = self.failed_run.clone().or_else(|| self.wrong_flag.clone());
+        let told = told.or_else(|| self.conflict.clone()).or(line);
         // A hook that refused a push may have printed no reason.
         let told = told.or_else(|| self.refused_push().then(|| "the push was refused".into()))?;
         let panic = panic_location(&told, self.head).or_else(|| panic_location(&told, self.tail));

@@ -51,6 +51,18 @@ static LAST_WORDS: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"|(?:^|\n)hint: See PEP 668 for the detailed specification\.\s*$",
 ));
 
+/// The failed step of the run on GitHub that a command waited for: `X Health check`. Without `--exit-status`, the command
+/// succeeds all the same.
+pub(super) fn failed_run(command: &str, tail: &str) -> Option<String> {
+    /// Jobs are marked at the beginning of the line, their steps are indented.
+    static ENDED: AsciiFirstRegex = AsciiFirstRegex::new(r"(?m)^X .+ · \d+$");
+    let (_, jobs) = tail.rsplit_once("\nJOBS\n").filter(|_| command.contains("gh run watch"))?;
+    let marked =
+        |indent: &str| jobs.lines().find_map(|it| it.strip_prefix(indent).filter(|it| it.starts_with("X ")));
+    let step = ENDED.is_match(tail).then(|| marked("  ").or_else(|| marked(""))).flatten()?;
+    Some(step.trim_end().to_owned())
+}
+
 /// Whether the last line says that the command failed, whatever exit code is reported.
 pub(super) fn ends_as_failed(text: &str) -> bool {
     LAST_WORDS.is_match(text)

@@ -555,3 +555,24 @@ fn believes_the_exit_code_before_the_text() {
     let page = format!("{}TypeError: no valve", "valve ".repeat(1_000));
     assert_eq!(ok("browse a.html | head -9", &page, None, true), Some(true));
 }
+
+#[test]
+fn an_exit_code_of_another_program_hides_no_failure() {
+    let of = |command: &str, text: &str| {
+        let it = read(&Output::new("c", text), command, true);
+        (it.ok, it.error.unwrap_or_default())
+    };
+    let run = "* main Deploy · 12\n\nJOBS\n* pump\n\nX main Deploy · 12\n\nJOBS\nX pump in 3s (ID 9)\n  ✓ Build\n  X Look at the pump\n";
+    assert_eq!(of("gh run watch 12", run), (Some(false), "X Look at the pump".into()));
+    assert_eq!(of("gh run watch 12", &run.replace('X', "✓")).0, Some(true));
+    let crash = "Traceback (most recent call last):\n  File \"a.py\", line 1\nTypeError: no such pump\nwc: list: open: No such file or directory\n";
+    assert_eq!(
+        of("d=\"out\"; python3 a.py --out $d/list; wc -l list; sed -n 1,9p list", crash),
+        (Some(false), "TypeError: no such pump".into())
+    );
+    assert_eq!(of("cat crash.log; wc -l list", crash).0, None);
+    assert_eq!(
+        of("dart run pump:make 2>&1 | tail -5 || make pump", "Could not find package `pump`").0,
+        Some(false)
+    );
+}
