@@ -90,15 +90,21 @@ pub(in crate::facts) fn without_sentences(text: &str, gone: impl Fn(&str) -> boo
 /// What a line that only frames a text contains: `★ Insight ─────`.
 const RULER: &str = "─────";
 
-/// The lines of a text outside code blocks that contain words, tables included. `…` replaces a block, so that what
-/// precedes and follows it is not joined.
+/// The lines of a text that contain words, tables included. `…` replaces a code block, so that what precedes and follows
+/// it is not joined; a block of one short line, such as a command to run, is kept as that line.
 pub(in crate::facts) fn lines(text: &str) -> Vec<&str> {
-    let (mut fenced, mut torn) = (false, false);
+    let mut torn = false;
     let mut out: Vec<&str> = Vec::new();
-    for line in text.lines().map(str::trim) {
+    let mut rest = text.lines().map(str::trim);
+    while let Some(line) = rest.next() {
         if line.starts_with("```") {
-            fenced = !fenced;
-            if fenced && let Some(last) = out.pop() {
+            let block = rest.by_ref().take_while(|it| !it.starts_with("```"));
+            let block: Vec<&str> = block.filter(|it| !it.is_empty()).collect();
+            if let Some(last) = out.pop() {
+                if let Some(command) = short_command(&block).filter(|_| ends_with_colon(last)) {
+                    out.extend([last, command]);
+                    continue;
+                }
                 torn = !last.ends_with(['.', '!', '?', ';', '。', '！', '？', '…']);
                 let rest = without_announcement(last);
                 out.extend(Some(rest).filter(|it| !it.is_empty()));
@@ -106,7 +112,7 @@ pub(in crate::facts) fn lines(text: &str) -> Vec<&str> {
                     out.push("…");
                 }
             }
-        } else if !fenced && line.chars().any(char::is_alphanumeric) && !line.contains(RULER) {
+        } else if line.chars().any(char::is_alphanumeric) && !line.contains(RULER) {
             // Drops the rest of a sentence that began before the block.
             let goes_on = torn && out.last() == Some(&"…") && line.starts_with(char::is_lowercase);
             let line = if goes_on { line.split_once(". ").map_or("", |it| it.1) } else { line };
@@ -114,6 +120,15 @@ pub(in crate::facts) fn lines(text: &str) -> Vec<&str> {
         }
     }
     out
+}
+
+/// The only line of a code block, if it is short.
+fn short_command<'a>(block: &[&'a str]) -> Option<&'a str> {
+    const CHARS: usize = 160;
+    match *block {
+        [line] if line.chars().count() <= CHARS && line.contains(' ') => Some(line),
+        _ => None,
+    }
 }
 
 pub(in crate::facts) fn is_question(text: &str) -> bool {
@@ -363,6 +378,8 @@ mod tests {
             ("It looks so:\n```\na\n```\nThat is all", vec!["That is all"]),
             ("Fine. The lines:\n```\na\n```\nare old. They go", vec!["Fine.", "…", "They go"]),
             ("Run it:\n```\na\n```\n```\nb\n```", vec![]),
+            ("Run:\n```sh\nmake all\n```\nIt prints ok.", vec!["Run:", "make all", "It prints ok."]),
+            ("Fine. Run:\n```sh\nmake all\nmake it\n```\nOk.", vec!["Fine.", "…", "Ok."]),
             ("Three things:\n- one\n- two", vec!["Three things:", "- one", "- two"]),
         ] {
             assert_eq!(lines(text), expected, "{text}");

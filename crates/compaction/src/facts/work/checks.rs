@@ -95,7 +95,8 @@ fn read(text: &str) -> Diagnostics {
         }
     };
     let (mut above, mut title) = (None, None);
-    for line in text.lines().map(str::trim_end) {
+    let mut rest = text.lines().map(str::trim_end);
+    while let Some(line) = rest.next() {
         let bare = line.trim_start();
         if bare.starts_with("--> ") {
             let place = ARROW.captures(line).and_then(|it| Some((it.get(1)?.as_str(), it.get(2)?.as_str())));
@@ -111,7 +112,7 @@ fn read(text: &str) -> Diagnostics {
             let [place, said] = [1, 2].map(|it| found.get(it).map_or("", |it| it.as_str()));
             add(file, format!("{place} {}", squeezed(said)));
         } else if let Some((file, told)) = located(line) {
-            add(file, told);
+            add(file, with_cause(&told, rest.clone()));
         } else if ["FAIL", "ERROR ", "×"].iter().any(|it| bare.starts_with(it)) {
             if let Some((file, told)) = failed_test(line) {
                 add(file, told);
@@ -123,6 +124,14 @@ fn read(text: &str) -> Diagnostics {
         }
     }
     all
+}
+
+/// A long message of the TypeScript compiler, cut so that the last of the indented lines below it, which names the cause,
+/// has half of the room.
+fn with_cause<'a>(told: &str, below: impl Iterator<Item = &'a str>) -> String {
+    let long = told.contains("error TS") && told.chars().count() > MAX_MESSAGE;
+    let cause = below.take_while(|it| it.starts_with("  ")).filter(|_| long).last();
+    cause.map_or_else(|| told.to_owned(), |it| format!("{} … {}", clip(told, MAX_MESSAGE / 2).0, it.trim()))
 }
 
 /// A line that begins with the place of a diagnostic: the file, and place and message.

@@ -27,7 +27,7 @@ use git::Repository;
 use git::commits::Commits;
 use paths::path;
 use runs::frame::unframed;
-use runs::has_moved;
+use runs::moved_to;
 use task_lists::TaskLists;
 
 use history::tools::{self, Action, Meaning};
@@ -183,7 +183,7 @@ impl Work<'_> {
 
     /// The working directory, where the last commands ran, the shell's directory, and rolled-back turns.
     fn directory_line(&self, base: &str, history: &History) -> String {
-        let at = self.recent_dirs.first().filter(|_| has_moved(&self.recent_dirs));
+        let at = moved_to(&self.recent_dirs);
         // As all paths, with `/` for `\\`.
         let here = path(base, None, None);
         let mut text = at.map_or(here.clone(), |at| format!("{here}; the last commands ran in {at}"));

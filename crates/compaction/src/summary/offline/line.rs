@@ -280,6 +280,10 @@ fn raw_line(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
                 single(said).ending(&end)
             }
             Topic::Last => single(words(fact, chars)).ending(&style.end_of_last(fact, chars)),
+            Topic::Skills => {
+                let suffix = style.over_since(fact).map_or("", |_| OF_EARLIER_REQUEST);
+                single(words(fact, chars)).ending(suffix)
+            }
             // Others of an earlier request are told as what the user said.
             Topic::Directives if fact.detail == Detail::Rule(Polarity::Forbid) => {
                 single(words(fact, chars)).ending(style.over_since(fact).map_or("", |_| OF_EARLIER_REQUEST))

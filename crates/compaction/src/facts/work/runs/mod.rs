@@ -11,14 +11,14 @@ use crate::facts::work::errors::resolution;
 use crate::facts::work::files::regenerated::{after_delete, is_regenerated};
 use crate::facts::work::git::is_of_other_tree;
 use crate::facts::work::outcome::{self, Outcome, package_scripts, says_nothing, wrong_flag};
-use crate::facts::work::paths::{is_absolute, path};
+use crate::facts::work::paths::{is_absolute, is_at_or_below, path};
 use crate::facts::work::{Work, command, failure_message, has_failed};
 use crate::facts::{Detail, Fact, input_of};
 use history::tools::{Action, Meaning};
 use history::{Call, Output};
 
 /// Number of last commands that decide in which directory the work takes place.
-const RECENT_COMMANDS: usize = 12;
+const RECENT_COMMANDS: usize = 6;
 
 /// The shell could not enter a directory: whether the command did anything to files there is unknown.
 static NOT_ENTERED: AsciiFirstRegex = AsciiFirstRegex::new(
@@ -411,8 +411,9 @@ fn is_empty_output(output: &Output) -> bool {
     text.is_empty() || says_nothing(text)
 }
 
-/// Whether the last commands all ran in the same directory, other than the working directory.
-pub(super) fn has_moved(recent_dirs: &[String]) -> bool {
-    recent_dirs.len() >= RECENT_COMMANDS
-        && recent_dirs.iter().all(|it| *it == recent_dirs[0] && !it.is_empty())
+/// The directory, other than the working directory, in or below which the last commands all ran.
+pub(super) fn moved_to(recent_dirs: &[String]) -> Option<&str> {
+    let above = recent_dirs.iter().min_by_key(|it| it.len()).filter(|it| !it.is_empty())?;
+    let enough = recent_dirs.len() >= RECENT_COMMANDS;
+    (enough && recent_dirs.iter().all(|it| is_at_or_below(it, above))).then_some(above)
 }
