@@ -49,6 +49,7 @@ pub use text::flat;
 pub use topic::{ClaimPlace, Topic};
 pub use voice::{AttributedText, Voice};
 pub(crate) use work::REPOSITORY;
+pub(crate) use work::checks::outdated as outdated_checks;
 pub(crate) use work::command::attempt_key;
 pub use work::command::{checks_or_delivers, commit_subject, is_read_only, only_prepares};
 pub(crate) use work::errors::resolution::{is_misfit, is_missing_file};

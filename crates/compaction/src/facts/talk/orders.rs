@@ -110,7 +110,8 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, answers: bool
         let describes = || {
             let review = reviews.iter().any(|it| std::ptr::eq(*it, part)) && DESCRIBES.is_match(sentence);
             let tells = part.len() > LONG && !in_list && TELLS.is_match(sentence);
-            (review || tells) && !ASKS_FOR.is_match(sentence)
+            let proposes = part.len() > LONG && PROPOSES.is_match(sentence);
+            (review || tells) && !ASKS_FOR.is_match(sentence) || proposes
         };
         if let Some(polarity) = polarity.filter(|_| !only_asks(sentence) && !describes()) {
             let binds = || plan.is_some_and(|it| it.binds(part, sentence, polarity, whole));
@@ -196,6 +197,9 @@ static TELLS: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)^\W*(?:some \w+|`?\w+_\w+`?|(?-i:[A-Z]\w+['’]s) \w+) (?:only |also |always |would never )?\w{2,}",
     r"|^\W*(?:bug|symptom|cause|root cause)(?: \([^)]{0,40}\))?:",
 ));
+/// What somebody's report proposes; whether it is done is up to the user.
+static PROPOSES: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?i)^\W*(?:suggested|recommended|proposed) (?:fix|remedy|remediation|change):");
 static ASKS_FOR: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)\b(?:must|should|shall|needs? to|ha(?:s|ve) to|please|let['’]?s|want|do not|don['’]?t|make sure|ensure)\b",
 );

@@ -60,8 +60,8 @@ pub(in crate::facts) fn says_remaining(text: &str) -> bool {
 }
 
 /// The heading of a step: "Task 8: Verification".
-static STEP_HEADING: AsciiFirstRegex =
-    AsciiFirstRegex::new(r"(?i)^\W*(?:task|step|phase|part|stage) \d{1,2}\W[^.!?]*$");
+pub(super) static STEP_HEADING: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?i)^\W*(?:task|step|phase|part|stage) \d{1,2}\W[^.!?]*\.?$");
 
 /// A sentence that takes back what was thought before it.
 static RETRACTS: AsciiFirstRegex = AsciiFirstRegex::new(
@@ -83,8 +83,12 @@ static AND_THEN: AsciiFirstRegex = AsciiFirstRegex::new(
 
 /// Whether a sentence announces a step, and nothing that follows it: a plan of several steps outlives the first.
 pub(super) fn announces(sentence: &str) -> bool {
-    let lower = Lowercased::of(sentence);
-    CUES.announce.is_in(&lower) && !CUES.fixed.is_in(&lower) && !AND_THEN.is_match(sentence)
+    let bare = sentence.trim_start_matches(|it: char| !it.is_alphanumeric());
+    // "Now" before an announcement says that the step before is done, not this one.
+    let rest = bare.get(..4).filter(|it| it.eq_ignore_ascii_case("now ")).map_or(sentence, |_| &bare[4..]);
+    CUES.announce.is_in(&Lowercased::of(sentence))
+        && !CUES.fixed.is_in(&Lowercased::of(rest))
+        && !AND_THEN.is_match(sentence)
 }
 
 /// A text without announcements and headings of steps at its end.
@@ -386,7 +390,7 @@ pub(super) fn without_offers<'a>(all: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// Whether a sentence begins with a word that qualifies the one before it or concludes from it: "But", "So".
-fn begins_with_contrast(sentence: &str) -> bool {
+pub(super) fn begins_with_contrast(sentence: &str) -> bool {
     CUES.turns.is_in(&Lowercased::of(sentence.lines().next().unwrap_or_default()))
 }
 

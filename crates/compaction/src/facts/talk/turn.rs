@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use super::decisions::{MAX_ANSWER_CHARS, OPEN_INVITATION, closing_question, replies_to};
 use super::report::{
-    after_retraction, announces, current_state, delivers, is_report, shortened, speaks, statements,
-    text_of_model, without_closing_announcements, without_closing_questions,
+    STEP_HEADING, after_retraction, announces, begins_with_contrast, current_state, delivers, is_report,
+    shortened, speaks, statements, text_of_model, without_closing_announcements, without_closing_questions,
 };
 use super::{MIN_FINDING_CHARS, delegated, is_informative, prompt_fact};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
@@ -111,13 +111,26 @@ pub(super) fn read_turn(messages: &[Message], request: usize, said: usize, facts
         }
         let thought = if is_working(messages, at) { after_retraction(&text) } else { &text };
         let plain = without_closing_announcements(without_closing_questions(thought));
-        let text = flat(&without_sentences(&shortened(&lines(plain), CHARS), announces));
+        let text = flat(&without_begun_steps(&shortened(&lines(plain), CHARS)));
         if text.chars().count() >= MIN_FINDING_CHARS && !text.ends_with(':') && is_informative(&text) {
             facts.retain(|it| !found(at)(it));
             facts.push(Fact::from_model(ModelTopic::Findings, at, text));
             told += 1;
         }
     }
+}
+
+/// A text without announcements and headings of steps, and without what qualifies those: "But …".
+fn without_begun_steps(text: &str) -> String {
+    let mut gone: Vec<&str> = Vec::new();
+    let mut follows = false;
+    for sentence in sentences(text) {
+        follows = announces(sentence)
+            || STEP_HEADING.is_match(sentence)
+            || follows && begins_with_contrast(sentence);
+        gone.extend(follows.then_some(sentence));
+    }
+    without_sentences(text, |it| gone.contains(&it))
 }
 
 /// The model says what is wrong.

@@ -1,13 +1,13 @@
 //! What a compiler, linter or test runner reports file by file, which is a list of what is left to fix; and whether any ran
 //! after the last edits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use super::and_more;
 use super::command::{self, Operation, ParsedCommand, Run};
 use super::files::Files;
 use super::outcome::Outcome;
-use super::paths::path;
+use super::paths::{is_absolute, path};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat, without_escapes};
 use crate::facts::voice::ToolTopic;
@@ -82,6 +82,29 @@ pub(super) struct Checks {
     reports: Vec<CheckReport>,
     /// The last check that ended, and its message.
     last: Option<(usize, String)>,
+}
+
+/// Whether a path is that of code which a check reads.
+fn is_code(path: &str) -> bool {
+    path.rsplit_once('.').is_some_and(|it| CODE.contains(&it.1))
+}
+
+/// Whether a command builds, lints or tests, and does not only prepare that.
+fn is_check(command: &str, parsed: &ParsedCommand) -> bool {
+    let only_prepares = |it: &Operation| it.name.split([' ', ':']).any(|it| PREPARES.contains(&it));
+    let checks = |it: &Operation| it.checks() && !only_prepares(it);
+    !command::has_inline_script(command) && parsed.operations().iter().any(checks)
+}
+
+/// The successful checks after which code of the project was edited: message and command. `changes`: those of files.
+pub(crate) fn outdated<'f>(facts: &'f [Fact], changes: &[Fact]) -> HashSet<(usize, &'f str)> {
+    let edits = changes.iter().filter(|it| is_code(&it.text) && !is_absolute(&it.text));
+    let last = edits.map(|it| it.message).max().unwrap_or(0);
+    let ran = |it: &&Fact| {
+        let Detail::Command { outcome, .. } = &it.detail else { return false };
+        it.message < last && outcome.ok == Some(true) && is_check(&it.text, &ParsedCommand::of(&it.text))
+    };
+    facts.iter().filter(ran).map(|it| (it.message, it.text.as_str())).collect()
 }
 
 fn read(text: &str) -> Diagnostics {
@@ -176,7 +199,6 @@ impl Checks {
     /// are kept.
     pub(super) fn tell_unchecked(&self, files: &Files, facts: &mut Vec<Fact>) {
         let Some((last, command)) = &self.last else { return };
-        let is_code = |it: &str| it.rsplit_once('.').is_some_and(|it| CODE.contains(&it.1));
         let differs = |it: &str| files.last_op(it).is_some_and(|it| it.changes() && it != FileOp::Deleted);
         let since = files.changes.iter().filter(|it| it.message > *last && is_code(&it.text));
         let mut names: Vec<&str> = since.map(|it| it.text.as_str()).filter(|it| differs(it)).collect();
@@ -194,9 +216,7 @@ impl Checks {
 
     /// Notes that a check ran, however it ended.
     pub(super) fn note(&mut self, run: &Run) {
-        let only_prepares = |it: &Operation| it.name.split([' ', ':']).any(|it| PREPARES.contains(&it));
-        let checks = |it: &Operation| it.checks() && !only_prepares(it);
-        if !command::has_inline_script(run.command) && run.parsed.operations().iter().any(checks) {
+        if is_check(run.command, run.parsed) {
             self.last = Some((run.number, run.command.to_owned()));
         }
     }

@@ -1,6 +1,6 @@
 //! Facts of tool calls: files, commands, errors, and what the user answered when a tool asked.
 
-mod checks;
+pub(super) mod checks;
 pub(in crate::facts) mod command;
 pub(in crate::facts) mod errors;
 mod files;
@@ -295,13 +295,18 @@ impl Work<'_> {
             self.facts.extend(rules.into_iter().map(|(polarity, it)| {
                 Fact::from_user(rule_topic(&it, polarity), number, it, Detail::Rule(polarity))
             }));
-            let here = self.facts.len();
-            if let Some(before) = question.clone().and_then(|it| self.questions.insert(it, here))
-                && let Some(Fact { detail: Detail::Choice { superseded, .. }, .. }) =
-                    self.facts.get_mut(before)
-            {
-                *superseded = Some(number);
+            let before = question.as_ref().and_then(|it| self.questions.get(it).copied());
+            if let Some(fact) = before.and_then(|it| self.facts.get_mut(it)) {
+                // The same answer again, perhaps about something else, takes back nothing.
+                if fact.text.as_str() == &*said {
+                    fact.message = number;
+                    continue;
+                }
+                if let Detail::Choice { superseded, .. } = &mut fact.detail {
+                    *superseded = Some(number);
+                }
             }
+            self.questions.extend(question.clone().map(|it| (it, self.facts.len())));
             let refused = answered.output.failed;
             let detail = Detail::Choice { asked: question, means, refused, superseded: None };
             self.facts.push(Fact::from_user(Topic::Decisions, number, said, detail));

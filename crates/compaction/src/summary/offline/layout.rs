@@ -98,7 +98,7 @@ struct Admitted {
 
 pub(super) struct Layout<'a, 'c> {
     pub(super) ask: &'a OfflineRequest<'a>,
-    pub(super) style: LineStyle,
+    pub(super) style: LineStyle<'a>,
     /// Number of user messages to quote.
     pub(super) quoted: usize,
     /// Tokens by text: the same text is often measured twice, and counting is the most expensive step here.

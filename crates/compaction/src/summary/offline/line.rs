@@ -1,6 +1,6 @@
 //! How a fact is written as one line that can be read back.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::quote::{SHORTENED, cut, finished_plan, words};
 use super::script;
@@ -25,13 +25,15 @@ pub(super) struct SummaryLine {
 }
 
 /// What the writing of lines depends on.
-pub(super) struct LineStyle {
+pub(super) struct LineStyle<'a> {
     /// Directories that are cut from the front of paths and named once per line.
     pub(super) roots: Vec<String>,
     /// Errors have a section of their own, so commands do not repeat them.
     pub(super) errors_apart: bool,
     /// The message that answered the request before the current one.
     pub(super) previous_answer: Option<usize>,
+    /// A skill holds for the request in which it was loaded only (Codex).
+    pub(super) skills_end: bool,
     /// The message that answered the last prompt: a question, or what the session ends with.
     pub(super) last_answered: Option<usize>,
     /// The reply that ends the session, if it stands behind the summary.
@@ -56,6 +58,8 @@ pub(super) struct LineStyle {
     pub(super) last_work: Option<usize>,
     /// Failed commands, by message and command, and the message that resolved the failure.
     pub(super) resolved: HashMap<(usize, String), usize>,
+    /// Successful checks, by message and command, after which code was edited.
+    pub(super) outdated: HashSet<(usize, &'a str)>,
     /// By key of a command, the last message in which it ran.
     pub(super) last_runs: HashMap<String, (usize, Option<bool>)>,
     /// Reports of the turns that decisions began, by the message of the decision.
@@ -66,7 +70,7 @@ pub(super) struct LineStyle {
     pub(super) words: BTreeMap<String, String>,
 }
 
-impl LineStyle {
+impl LineStyle<'_> {
     /// The system's word for ours, or ours.
     fn word<'a>(&'a self, ours: &'a str) -> &'a str {
         self.words.get(ours).map_or(ours, String::as_str)
@@ -245,7 +249,11 @@ fn raw_line(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
                 let subject = clip(&subject, chars.min(SUBJECT)).0;
                 return labelled(COMMITS.to_owned(), format!("{commit}: {subject} {at}"));
             }
-            let ended = outcome_text(outcome, (!style.errors_apart).then_some(chars.max(120)));
+            let mut ended = outcome_text(outcome, (!style.errors_apart).then_some(chars.max(120)));
+            // An outcome that was read from a summary may say so already.
+            if style.outdated.contains(&(fact.message, &*fact.text)) && !ended.ends_with(EDITED_SINCE) {
+                ended.push_str(EDITED_SINCE);
+            }
             let resolved = style.resolved.get(&(fact.message, fact.text.to_string()));
             let resolved = resolved.map(|by| format!(" → resolved at #{by}")).unwrap_or_default();
             single(format!("{} → {ended}{resolved}", command(&fact.text, chars)))
@@ -281,8 +289,8 @@ fn raw_line(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
             }
             Topic::Last => single(words(fact, chars)).ending(&style.end_of_last(fact, chars)),
             Topic::Skills => {
-                let suffix = style.over_since(fact).map_or("", |_| OF_EARLIER_REQUEST);
-                single(words(fact, chars)).ending(suffix)
+                let over = style.skills_end && style.over_since(fact).is_some();
+                single(words(fact, chars)).ending(if over { OF_EARLIER_REQUEST } else { "" })
             }
             // Others of an earlier request are told as what the user said.
             Topic::Directives if fact.detail == Detail::Rule(Polarity::Forbid) => {
@@ -312,6 +320,9 @@ fn goal(fact: &Fact, chars: usize, style: &LineStyle) -> (String, String) {
         None => (said, end),
     }
 }
+
+/// Suffix of the outcome of a check after which code was edited.
+const EDITED_SINCE: &str = ", code edited since";
 
 /// Maximum characters of the subject of a commit.
 const SUBJECT: usize = 120;

@@ -173,6 +173,7 @@ fn write_slice(
     let below = below.map(|it| it.message).collect();
     let style = LineStyle {
         previous_answer: answered,
+        skills_end: history.meta.agent.as_deref() == Some("codex"),
         last_answered: facts::question_answered(history).or_else(|| finished(history, ledger)),
         replied: facts::last_reply(history).filter(|it| *it >= ask.region.end),
         end: ask.region.end,
@@ -191,6 +192,7 @@ fn write_slice(
         errors_apart,
         last_work: line::last_work(ledger),
         resolved: line::resolved_failures(ledger),
+        outdated: facts::outdated_checks(&ledger.facts, &ledger.file_changes),
         last_runs: line::last_runs(ledger),
         went_ahead: ledger
             .about(Topic::Decisions)

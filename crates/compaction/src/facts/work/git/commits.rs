@@ -24,16 +24,17 @@ fn asks_for_branch(words: &[&str]) -> bool {
     words.starts_with(&["git", "status"]) && words.iter().any(|it| *it == "--branch" || short(it))
 }
 
-/// The branch that a command printed which does nothing but ask for it: `git branch --show-current`.
+/// The branch that a command printed which ends by asking for it: `git branch --show-current`.
 fn printed_branch<'o>(parsed: &ParsedCommand, output: &'o str) -> Option<&'o str> {
-    let mut programs = parsed.programs().filter(|it| it[0] != "cd");
-    let asked = matches!(
-        programs.next().as_deref().and_then(git_args)?,
+    let (last, is_piped) = parsed.pipes().last()?;
+    let asks = matches!(
+        git_args(&last).unwrap_or_default(),
         ["branch", "--show-current"] | ["rev-parse", "--abbrev-ref", "HEAD"]
     );
+    // With no branch checked out, the last line may be of the program before.
     let name = output.trim_end().lines().last()?;
-    let is_name = name != "HEAD" && !name.is_empty() && !name.contains([' ', ':']);
-    (asked && programs.next().is_none() && is_name).then_some(name)
+    let is_name = name != "HEAD" && !name.is_empty() && !name.contains([' ', ':']) && !name.starts_with('/');
+    (asks && !is_piped && is_name).then_some(name)
 }
 
 #[derive(Default)]
@@ -221,8 +222,15 @@ impl Commits {
             // `git checkout NAME` may also restore a file.
             self.branch_is_certain = created.is_some();
         }
-        if let ["gh", "pr" | "stack", "checkout" | "up" | "down" | "top" | "bottom", ..] = words {
-            self.branch.clear();
+        match words {
+            ["gh", "pr" | "stack", "checkout" | "up" | "down" | "top" | "bottom", ..]
+            | [
+                "gt",
+                "create" | "c" | "checkout" | "co" | "up" | "down" | "top" | "bottom" | "delete" | "sync",
+                ..,
+            ]
+            | ["jj" | "sl" | "hg", ..] => self.branch.clear(),
+            _ => {}
         }
     }
 
@@ -385,6 +393,13 @@ mod tests {
             commits.record(command, output);
         }
         assert_eq!(commits.branch(), Some("kept"));
+        commits.record("gt create -m c", "");
+        assert_eq!(commits.branch(), None);
+        commits.record("git log --oneline -1 && git branch --show-current", "2222222 b\nnext\n");
+        assert_eq!(commits.branch(), Some("next"));
+        commits.record("git log --oneline -1 && git branch --show-current", "2222222 b\n");
+        assert_eq!(commits.branch(), Some("next"));
+        commits.record("git switch kept; git status", "On branch kept\nnothing to commit");
         assert_eq!(commits.branch_of("1111111", "one"), "kept");
         assert_eq!(commits.branch_of("1111111", "fresh"), "fresh");
         assert_eq!(commits.branch_of("2222222", "one"), "kept");

@@ -375,13 +375,21 @@ fn definition(line: &str) -> Option<&str> {
                     && it.starts_with(|it: char| it.is_ascii_alphabetic())
                     && (4..=61).contains(&it.len())
             });
-            return command.or_else(|| leading_identifier(behind));
+            let name = command.or_else(|| leading_identifier(behind))?;
+            // In a list of imports, `type` only marks a name: `type Gauge,`.
+            let defines = word != "type" || behind[name.len()..].trim_start().starts_with(is_part_of_type);
+            return defines.then_some(name);
         }
         if word != "const" && !MODIFIERS.contains(&word) && !word.starts_with("pub(") {
             return None;
         }
         rest = behind;
     }
+}
+
+/// Whether a character may follow the name in the definition of a type: `type A = B`, `type A<T> =`, `type A struct`.
+fn is_part_of_type(it: char) -> bool {
+    it.is_ascii_alphabetic() || "=<[(*".contains(it)
 }
 
 /// The identifier at the beginning of a text, if it is longer than three characters.
@@ -410,6 +418,9 @@ mod tests {
             ("  pub(crate) async fn load_config(", Some("load_config")),
             ("func (it *Flow) HappyPath(t *testing.T) {", Some("HappyPath")),
             ("+type Session struct {", Some("Session")),
+            ("export type Gauge<T> = Map<string, T>;", Some("Gauge")),
+            ("  type Gauge,", None),
+            ("  type Gauge", None),
             ("export const useStore = () => {", Some("useStore")),
             ("const MAGIC_WORD = 1", Some("MAGIC_WORD")),
             ("const local = 1", None),

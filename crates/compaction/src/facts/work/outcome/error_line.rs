@@ -124,7 +124,7 @@ pub(super) fn error_line(text: &str) -> Option<(String, ErrorLine)> {
                 && !NUMBERED.is_match(line)
                 && !CODE.is_match(line)
                 && line.len() <= LONGEST
-                && !line.starts_with("0 errors")
+                && !line.trim_start_matches(|it: char| !it.is_alphanumeric()).starts_with("0 errors")
                 && !line.contains("(0 errors, ")
                 && line.len() > 3
             {

@@ -494,16 +494,15 @@ impl Evidence<'_> {
             && first.is_some_and(is_python)
     }
 
-    /// `None` if the shell found every program; `Some(true)` if its message is the only informative line.
+    /// `None` if the shell found every program; `Some(true)` if its messages are the only informative lines.
     fn not_found(&self) -> Option<bool> {
-        if !self.masked || self.parsed.hides_failure() {
-            return None;
-        }
-        let found = NOT_FOUND.captures(self.head)?;
+        let found = NOT_FOUND.captures(self.head).filter(|_| self.masked)?;
         let name = found.get(1).or_else(|| found.get(2))?.as_str();
         let mut words = self.command.split(|it: char| it.is_whitespace() || "|;&()\"'`".contains(it));
         let is_run = words.any(|it| it == name || it.rsplit('/').next() == Some(name));
-        is_run.then(|| self.head.lines().filter(|it| is_informative(it)).count() == 1)
+        let alone = self.head.lines().filter(|it| is_informative(it)).all(|it| NOT_FOUND.is_match(it));
+        let looks = self.parsed.hides_failure() && self.head.lines().count() == 1;
+        (is_run && !looks && (alone || !self.parsed.hides_failure())).then_some(alone)
     }
 
     /// The line that says why it failed.
