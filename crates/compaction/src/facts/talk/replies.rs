@@ -19,6 +19,12 @@ pub fn last_answered(history: &History) -> Option<usize> {
     last_report(messages, |number| is_answer(messages, number))
 }
 
+/// The messages in which the user asks for something, in order.
+pub fn asked(history: &History) -> Vec<usize> {
+    let messages = history.messages();
+    (0..messages.len()).filter(|it| is_asked(&messages[*it])).collect()
+}
+
 /// Whether the prompt `number` answers the question of the message before it.
 pub(in crate::facts) fn is_answer(messages: &[Message], number: usize) -> bool {
     let before = messages[..number].iter().rev().find(|it| !is_record(it));

@@ -52,9 +52,10 @@ const MAX_FILES: usize = 24;
 const MAX_REPORTS: usize = 3;
 
 /// Extensions of code that a build, linter or test can check.
-const CODE: [&str; 30] = [
+const CODE: [&str; 35] = [
     "c", "cc", "cpp", "cs", "cu", "dart", "ex", "exs", "go", "h", "hpp", "java", "js", "jsx", "kt", "lua",
     "m", "mjs", "php", "py", "rb", "rs", "scala", "sol", "svelte", "swift", "ts", "tsx", "vue", "zig",
+    "bash", "fish", "ps1", "sh", "zsh",
 ];
 /// Words of operations that show nothing about the code.
 const PREPARES: [&str; 5] = ["dev", "fmt", "format", "install", "sync"];

@@ -184,7 +184,7 @@ fn write_slice(
         answers: facts::answers(history),
         refuted: facts::refuted_replies(history),
         requests: (listed_topic(&ask.spec.sections, Topic::Replies) == Topic::Replies)
-            .then(|| history.prompts().collect()),
+            .then(|| facts::asked(history)),
         sealed: history.messages().iter().rposition(|it| it.replaced.is_some()),
         below,
         follows_up,
