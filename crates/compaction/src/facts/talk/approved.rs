@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use super::decisions::{OPEN_INVITATION, closing_question};
 use super::replies::{final_answer, last_answered};
-use super::report::{join_sentences, text_of_model};
+use super::report::text_of_model;
+use super::shorten::join_sentences;
 use crate::facts::mode::says_approved;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};

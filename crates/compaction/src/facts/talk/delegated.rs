@@ -3,7 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use super::LONG_CHARS;
-use super::report::{shortened, speaks, text_of_model, without_closing_questions};
+use super::report::{speaks, text_of_model, without_closing_questions};
+use super::shorten::shortened;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{content_words, flat, lines, offset, sentences};
 use crate::facts::voice::ModelTopic;

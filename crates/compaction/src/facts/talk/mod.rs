@@ -9,6 +9,7 @@ pub(in crate::facts) mod orders;
 pub(in crate::facts) mod overruled;
 pub(in crate::facts) mod replies;
 pub(in crate::facts) mod report;
+mod shorten;
 pub(in crate::facts) mod turn;
 
 use crate::facts::text::ascii_first::AsciiFirstRegex;
@@ -26,10 +27,8 @@ pub(in crate::facts) use decisions::{
 use history::{History, Kind, Message, Part, Role};
 use options::{mentioned_option, without_choice};
 use orders::{MAX_RULE_CHARS, read_rules};
-use report::{
-    after_retraction, announces, delivers, join_sentences, shortened, speaks, statements, text_of_model,
-    without_closing_questions, without_offers,
-};
+use report::{after_retraction, announces, delivers, speaks, text_of_model, without_closing_questions};
+use shorten::{join_sentences, shortened, statements, without_offers};
 use std::borrow::Cow;
 use std::collections::HashSet;
 use turn::{drop_old_diagnoses, is_working, read_end, read_turn};

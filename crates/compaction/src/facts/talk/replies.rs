@@ -1,6 +1,7 @@
 //! Which requests of the user were answered, and by which message.
 
-use super::report::{delivers, is_report, says_remaining, speaks, statements, text_of_model};
+use super::report::{delivers, is_report, says_remaining, speaks, text_of_model};
+use super::shorten::statements;
 use super::{
     answers_question, asks, asks_back, asks_progress, chooses_option, is_praise, is_trivial, leaves_question,
 };

@@ -4,9 +4,10 @@ use std::collections::HashSet;
 
 use super::decisions::{MAX_ANSWER_CHARS, OPEN_INVITATION, closing_question, replies_to};
 use super::report::{
-    STEP_HEADING, after_retraction, announces, begins_with_contrast, current_state, delivers, is_report,
-    shortened, speaks, statements, text_of_model, without_closing_announcements, without_closing_questions,
+    STEP_HEADING, after_retraction, announces, current_state, delivers, is_report, speaks, text_of_model,
+    without_closing_announcements, without_closing_questions,
 };
+use super::shorten::{begins_with_contrast, shortened, statements};
 use super::{MIN_FINDING_CHARS, delegated, is_informative, prompt_fact};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};

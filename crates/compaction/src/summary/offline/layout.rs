@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::line::{self, LineStyle, SummaryLine};
+use super::line::{self, SummaryLine};
 use super::priority::{self, LineKind, Tier};
 use super::select::patterns;
+use super::style::LineStyle;
 use super::{Candidate, OfflineRequest};
 use crate::facts::{self, Detail, Fact, Topic, Voice};
 use crate::profile::{Section, SummaryShape};

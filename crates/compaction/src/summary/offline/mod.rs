@@ -9,6 +9,7 @@ mod priority;
 mod quote;
 mod script;
 mod select;
+mod style;
 mod tail;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -19,9 +20,10 @@ use crate::profile::{Section, SummarySpec, SummaryStyle};
 use history::{History, Message, Part, Role};
 
 use layout::{Layout, contains_rule};
-use line::{LineStyle, SummaryLine};
+use line::SummaryLine;
 use priority::LineKind;
 use select::{changed_behind, facts_of_region, first_recent_reply, is_of_answered};
+use style::LineStyle;
 use tail::Tail;
 
 /// The request for a summary.
@@ -165,15 +167,8 @@ fn write_slice(
         answered.for_each(|it| it.kind = LineKind::Finished);
     }
     let errors_apart = ask.spec.sections.iter().any(|it| it.holds.contains(&Topic::Errors));
-    // A later message may ask for something else.
-    let last = ledger.about(Topic::Last).map(|it| it.message).max();
-    let below = pursued.filter(|it| last.is_none_or(|last| last <= it.message));
-    let last = ledger.about(Topic::Last).filter(|it| it.voice() == Voice::User && ask.stays(it));
-    let below = below.filter(|it| it.message >= tail.from || ask.stays(it)).into_iter().chain(last);
-    let below = below.map(|it| it.message).collect();
     let style = LineStyle {
         previous_answer: answered,
-        skills_end: history.meta.agent.as_deref() == Some("codex"),
         last_answered: facts::question_answered(history).or_else(|| finished(history, ledger)),
         replied: facts::last_reply(history).filter(|it| *it >= ask.region.end),
         end: ask.region.end,
@@ -186,7 +181,7 @@ fn write_slice(
         requests: (listed_topic(&ask.spec.sections, Topic::Replies) == Topic::Replies)
             .then(|| facts::asked(history)),
         sealed: history.messages().iter().rposition(|it| it.replaced.is_some()),
-        below,
+        below: kept_requests(ledger, pursued, ask, tail),
         follows_up,
         roots: roots(&items),
         errors_apart,
@@ -226,6 +221,16 @@ fn write_slice(
         keep = keep.saturating_sub(step);
         step *= 2;
     }
+}
+
+/// The messages of the current request that stay word for word behind the summary. `pursued`: the newest goal.
+fn kept_requests(ledger: &Ledger, pursued: Option<&Fact>, ask: &OfflineRequest, tail: &Tail) -> Vec<usize> {
+    // A later message may ask for something else.
+    let last = ledger.about(Topic::Last).map(|it| it.message).max();
+    let goal = pursued.filter(|it| last.is_none_or(|last| last <= it.message));
+    let goal = goal.filter(|it| it.message >= tail.from || ask.stays(it));
+    let last = ledger.about(Topic::Last).filter(|it| it.voice() == Voice::User && ask.stays(it));
+    goal.into_iter().chain(last).map(|it| it.message).collect()
 }
 
 /// The newest findings and replies, at length: what the current request refers to. After more work, parts of them may no
@@ -521,8 +526,10 @@ fn is_logged(fact: &Fact, logs: &[&str]) -> bool {
     hash.is_some_and(|it| logs.iter().any(|log| log.contains(it)))
 }
 
-/// Whether rules already say at least 80 % of what the user said.
+/// Whether rules already say what the user said, but for a few words.
 fn is_covered_by_rules(said: &Fact, facts: &[&Fact]) -> bool {
+    /// Maximum characters of these words.
+    const FEW: usize = 40;
     if said.text.len() > MAX_REPLACED_PROMPT {
         return false;
     }
@@ -530,7 +537,8 @@ fn is_covered_by_rules(said: &Fact, facts: &[&Fact]) -> bool {
         |it: &&Fact| matches!(it.topic, Topic::Constraints | Topic::Directives) && contains_rule(said, it);
     let rules = facts_of_message(said, facts).filter(orders);
     let told: usize = rules.map(|it| it.text.chars().count()).sum();
-    told * 5 >= said.text.chars().count() * 4
+    let all = said.text.chars().count();
+    told * 5 >= all * 4 && all.saturating_sub(told) <= FEW
 }
 
 /// Maximum number of facts of a message that are looked at; maximum bytes of a prompt that rules may replace.

@@ -34,9 +34,10 @@ pub(in crate::facts::work) struct Uncommitted {
 
 impl Uncommitted {
     pub(in crate::facts::work) fn edit(&mut self, number: usize, path: &str) {
-        // Paths outside of the working directory are skipped, and hidden ones (`.github/x`) with them.
-        let drive = path.get(1..2) == Some(":");
-        if !path.starts_with(['/', '~', '.', '\\']) && !drive {
+        /// Hidden files that git usually ignores.
+        const IGNORED: [&str; 5] = [".env", ".git/", ".venv/", ".entire/", "../"];
+        let outside = path.starts_with(['/', '~', '\\']) || path.get(1..2) == Some(":");
+        if !outside && !IGNORED.iter().any(|it| path.starts_with(it)) {
             let new = self.changed.get(path).map(|it| it.1);
             let new = new.filter(|it| matches!(it, Change::Added | Change::Untracked));
             let change = new.unwrap_or(Change::Modified);
