@@ -35,6 +35,10 @@ static ON_BRANCH: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)\b(?:you|we|i)(?:['’]re|['’]m| are| am) (?:currently |still )?on (?:the )?",
     r"(?:[`*]+(?:main|master)[`*]+|(?:main|master)(?: branch\b|[.,;:]|\W*$))",
 ));
+/// A stash is kept: true until one is dropped or popped.
+static STASH_KEPT: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)\bstash(?:es)?\b.{0,60}\b(?:still|remains?|kept|keeps|present|preserved|exists?)\b|\b(?:still|kept|preserved)\b.{0,40}\bstash",
+);
 /// A file was not there: true until it is seen.
 static NOT_THERE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)[\w@-]\.[a-z][a-z0-9]{0,4}`?(?: file)? (?:",
@@ -106,6 +110,13 @@ pub(in crate::facts) fn drop_outdated(history: &History, facts: &mut Vec<Fact>) 
     let worked = last_work(history, facts);
     let evidence = Evidence::of(facts);
     let (commit, check, switch) = (evidence.last_commit(), evidence.last_check(), evidence.last_switch());
+    let ends_stash = |it: &&Fact| {
+        let ends = ["git stash drop", "git stash pop", "git stash clear"];
+        let ran =
+            |it: &Fact| matches!(&it.detail, Detail::Command { outcome, .. } if outcome.ok == Some(true));
+        ran(it) && ends.iter().any(|end| it.text.contains(end))
+    };
+    let stash = facts.iter().filter(ends_stash).map(|it| it.message).max();
     let says_missing = facts.iter().filter(|it| it.topic.is_statement() && NOT_THERE.is_match(&it.text));
     let seen_since = says_missing.flat_map(|fact| {
         let seen = |it: &&str| NOT_THERE.is_match(it) && evidence.all_there(it, fact.message);
@@ -119,6 +130,10 @@ pub(in crate::facts) fn drop_outdated(history: &History, facts: &mut Vec<Fact>) 
             && fact.message < replied
             && !remove_sentences(fact, |it| CUES.waiting.is_in(&Lowercased::of(it)) || OFFER.is_match(it))
         {
+            return false;
+        }
+        let unstashed = stash.is_some_and(|it| it > fact.message) && fact.topic.is_statement();
+        if unstashed && !remove_sentences(fact, |it| STASH_KEPT.is_match(it)) {
             return false;
         }
         let stated_before = match fact.voice() {

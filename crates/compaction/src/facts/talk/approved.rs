@@ -162,7 +162,13 @@ fn is_called(text: &str, words: &AsciiFirstRegex) -> bool {
 fn approves(prompt: &str, proposal: &str) -> bool {
     /// Characters.
     const SHORT: usize = 60;
-    let asks = || closing_question(proposal).is_some_and(|it| !OPEN_INVITATION.is_match(it));
+    let asked = closing_question(proposal);
+    let asks = || asked.is_some_and(|it| !OPEN_INVITATION.is_match(it));
+    // "Is there more to read, or shall I proceed?" asks about the next step, unless it follows a plan.
+    let begins = || {
+        GO_AHEAD.is_match(prompt)
+            && (is_called(proposal, &PLAN) || !asked.is_some_and(|it| it.contains(", or ")))
+    };
     let yes = || CUES.approve.is_in(&Lowercased::of(prompt)) && asks() && is_called(proposal, &PLAN);
-    prompt.chars().count() <= SHORT && !prompt.ends_with('?') && (GO_AHEAD.is_match(prompt) || yes())
+    prompt.chars().count() <= SHORT && !prompt.ends_with('?') && (begins() || yes())
 }

@@ -11,7 +11,7 @@ pub(super) static OFFERS_IF: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)^\W*(?:if you(?:['’]d)? (?:want|like|prefer|wish),? (?:i|we) (?:can|could|will)|si (?:lo )?(?:quieres|prefieres|deseas),? (?:puedo|podemos)|se (?:quiser|preferir|você quiser),? (?:posso|podemos)|si (?:tu veux|vous voulez|tu préfères),? (?:je|on|nous) p|wenn du (?:willst|möchtest),? k(?:ann|önnen))",
 );
 pub(super) static OFFERED_OPTION: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?mi)^\s*(?:[-*•|]\s*)?[*_(]*(?:#+\s*)?(?:option\s+|approach\s+|opci[oó]n\s+|op[cç][aã]o\s+|方案\s*|选项\s*|選項\s*|방법\s*|옵션\s*)?([1-9]|[a-h])(?: \([^()]{2,20}\))?[*_]*(?:[.):\]—–-][*_]*\s+|：[*_]*\s*|\s*\|\s*)(\S.*)$",
+    r"(?mi)^\s*(?:[-*•|]\s*)?[*_(\[]*(?:#+\s*)?(?:option\s+|approach\s+|opci[oó]n\s+|op[cç][aã]o\s+|方案\s*|选项\s*|選項\s*|방법\s*|옵션\s*)?([1-9]|[a-h])(?: \([^()]{2,20}\))?[*_]*(?:[.):\]—–-][*_]*\s+|：[*_]*\s*|\s*\|\s*)(\S.*)$",
 );
 /// What may stand before the number of an option.
 static OPTION_WORD: AsciiFirstRegex =

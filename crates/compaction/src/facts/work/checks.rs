@@ -59,6 +59,23 @@ const CODE: [&str; 35] = [
 ];
 /// Words of operations that show nothing about the code.
 const PREPARES: [&str; 5] = ["dev", "fmt", "format", "install", "sync"];
+/// Programs that check code, beside those whose name ends with `lint`.
+const CHECKERS: [&str; 14] = [
+    "biome",
+    "flake8",
+    "gofmt",
+    "mypy",
+    "phpstan",
+    "prettier",
+    "pyright",
+    "rubocop",
+    "ruff",
+    "shellcheck",
+    "staticcheck",
+    "svelte-check",
+    "vale",
+    "vue-tsc",
+];
 /// Maximum files that are named as unchecked.
 const MAX_NAMED: usize = 4;
 
@@ -93,7 +110,9 @@ fn is_code(path: &str) -> bool {
 /// Whether a command builds, lints or tests, and does not only prepare that.
 fn is_check(command: &str, parsed: &ParsedCommand) -> bool {
     let only_prepares = |it: &Operation| it.name.split([' ', ':']).any(|it| PREPARES.contains(&it));
-    let checks = |it: &Operation| it.checks() && !only_prepares(it);
+    let checker = |it: &str| it.ends_with("lint") || CHECKERS.contains(&it);
+    let checks =
+        |it: &Operation| it.name.split(' ').next().is_some_and(checker) || it.checks() && !only_prepares(it);
     !command::has_inline_script(command) && parsed.operations().iter().any(checks)
 }
 

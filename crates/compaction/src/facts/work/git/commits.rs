@@ -1,6 +1,6 @@
 //! Commits of this session that no longer exist: their branch was rebased, amended or reset.
 
-use super::super::command::ParsedCommand;
+use super::super::command::{Operation, ParsedCommand};
 use super::{COMMITTED, INITIALIZED, git_args, is_same_commit, log};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 
@@ -131,9 +131,9 @@ impl Commits {
             self.existing.push((self.branch.clone(), hash.as_str().to_owned()));
         }
         let mut named = ON_BRANCH.captures_iter(output).last();
-        // A script may say in git's words that it switched.
-        named =
-            named.filter(|it| command.contains("git ") || it.get(3).is_some() && !parsed.prints_contents());
+        // A script may say in git's words that it switched, but tests do so in repositories of their own.
+        let switches = || !parsed.prints_contents() && !parsed.operations().iter().any(Operation::checks);
+        named = named.filter(|it| command.contains("git ") || it.get(3).is_some() && switches());
         // Only the first match: what is printed after it may have headings (`## x`) of its own.
         let asked = || parsed.programs().any(|it| asks_for_branch(&it));
         if named.is_none() && asked() {
@@ -398,6 +398,8 @@ mod tests {
         commits.record("git log --oneline -1 && git branch --show-current", "2222222 b\nnext\n");
         assert_eq!(commits.branch(), Some("next"));
         commits.record("git log --oneline -1 && git branch --show-current", "2222222 b\n");
+        assert_eq!(commits.branch(), Some("next"));
+        commits.record("npm test", "Switched to a new branch 'of-a-test'\n");
         assert_eq!(commits.branch(), Some("next"));
         commits.record("git switch kept; git status", "On branch kept\nnothing to commit");
         assert_eq!(commits.branch_of("1111111", "one"), "kept");
