@@ -291,11 +291,22 @@ impl<'a> Lookup<'a> {
                 }
             }
         }
-        // A folder's deletion tells that of its files.
-        let folder = path.rfind('/').filter(|it| !kept && *it > 0).map(|it| &path[..it]);
-        kept |= op == FileOp::Deleted && folder.is_some_and(|it| self.file(it, op, done).kept);
+        kept = kept || op == FileOp::Deleted && self.lists_deleted_folder(path);
         let wrong = wrong.into_iter().filter(|(_, deletes, _)| !kept || *deletes);
         Finding { kept, against: wrong.map(|(line, _, words)| (line, words)).collect() }
+    }
+
+    /// Whether a list of deleted files names a folder that the file was in.
+    fn lists_deleted_folder(&self, path: &str) -> bool {
+        let lists = |it: &&Line| it.text.trim_start_matches("- ").starts_with("deleted: ");
+        let named = |folder: &str| {
+            self.index
+                .around(folder)
+                .iter()
+                .filter(|it| lists(it))
+                .any(|it| find_path(&it.text, folder).is_some())
+        };
+        path.match_indices('/').filter(|it| it.0 > 0).any(|it| named(&path[..it.0]))
     }
 
     fn aliases(&self, path: &str) -> Vec<String> {

@@ -79,14 +79,22 @@ static OPENS: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"|(?:now )?(?:let me|i['’]ll|i will|here(?:['’]s| is| are))\b|$)",
 ));
 
+/// What such a sentence may say of the report all the same.
+static QUALIFIES: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)\b(?:except|but|however|although|though|not|only|could|problems?|issues?|bugs?|causes?|fail\w*)\b|n['’]t\b|:.*\w",
+);
+
 /// A report from the first sentence on that says something of it.
 fn without_opening(report: &str) -> &str {
-    let names = |it: &str| it.contains(|it: char| it.is_ascii_digit() || "`/_".contains(it));
+    let opens = |it: &str| {
+        let names = it.contains(|it: char| it.is_ascii_digit() || "`/_".contains(it));
+        OPENS.is_match(it) && !names && !QUALIFIES.is_match(it)
+    };
     for line in report.lines().map(str::trim).filter(|it| !it.is_empty()) {
         let mut all = sentences(line);
         // A line that only announces what follows may count as none.
         all.extend(all.is_empty().then_some(line));
-        if let Some(says) = all.into_iter().find(|it| !OPENS.is_match(it) || names(it)) {
+        if let Some(says) = all.into_iter().find(|it| !opens(it)) {
             return &report[offset(says, report)..];
         }
     }
@@ -144,11 +152,14 @@ fn started(name: &str, output: &str) -> Option<String> {
     id.map(str::to_owned)
 }
 
-/// Whether a text names an agent, other than to say that it still runs.
+/// Whether a text says that an agent ended.
 fn ends(text: &str, agent: &str) -> bool {
-    let runs = || text.contains(&format!("\"agent_name\":\"{agent}\",\"agent_status\":\"running\""));
-    let whole = |at: usize| !text[at..].starts_with(|it: char| it.is_alphanumeric() || "_-/".contains(it));
-    text.match_indices(agent).any(|(at, _)| whole(at + agent.len())) && !runs()
+    // Codex names an agent by its path: in its final answer, and in the list of all agents with how it ended.
+    if agent.starts_with('/') {
+        let answers = text.contains("FINAL_ANSWER") && text.contains(&format!("Sender: {agent}\n"));
+        return answers || text.contains(&format!("\"agent_name\":\"{agent}\",\"agent_status\":{{"));
+    }
+    text.contains(agent)
 }
 
 /// The agents that were started in the background in the last two turns and have not ended (Claude Code, Codex).

@@ -110,8 +110,8 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, answers: bool
         let describes = || {
             let review = reviews.iter().any(|it| std::ptr::eq(*it, part)) && DESCRIBES.is_match(sentence);
             let tells = part.len() > LONG && !in_list && TELLS.is_match(sentence);
-            let proposes = part.len() > LONG && PROPOSES.is_match(sentence);
-            (review || tells) && !ASKS_FOR.is_match(sentence) || proposes
+            let of_review = reviews.iter().any(|it| std::ptr::eq(*it, part));
+            (review || tells) && !ASKS_FOR.is_match(sentence) || of_review && PROPOSES.is_match(sentence)
         };
         if let Some(polarity) = polarity.filter(|_| !only_asks(sentence) && !describes()) {
             let binds = || plan.is_some_and(|it| it.binds(part, sentence, polarity, whole));

@@ -53,8 +53,8 @@ pub(in crate::facts) fn says_remaining(text: &str) -> bool {
 }
 
 /// The heading of a step: "Task 8: Verification".
-pub(super) static STEP_HEADING: AsciiFirstRegex =
-    AsciiFirstRegex::new(r"(?i)^\W*(?:task|step|phase|part|stage) \d{1,2}\W[^.!?]*\.?$");
+static STEP_HEADING: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?i)^\W*(?:task|step|phase|part|stage) \d{1,2}\W[^.!?]*$");
 
 /// A sentence that takes back what was thought before it.
 static RETRACTS: AsciiFirstRegex = AsciiFirstRegex::new(

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::decisions::{MAX_ANSWER_CHARS, OPEN_INVITATION, closing_question, replies_to};
 use super::report::{
-    STEP_HEADING, after_retraction, announces, current_state, delivers, is_report, speaks, text_of_model,
+    after_retraction, announces, current_state, delivers, is_report, speaks, text_of_model,
     without_closing_announcements, without_closing_questions,
 };
 use super::shorten::{begins_with_contrast, shortened, statements};
@@ -121,13 +121,17 @@ pub(super) fn read_turn(messages: &[Message], request: usize, said: usize, facts
     }
 }
 
+/// A step that begins: "Step 5: Create the module."
+static BEGINS_STEP: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?i)^\W*(?:task|step|phase|part|stage) \d{1,2} ?[:—–-] [^.!?]*\.?$");
+
 /// A text without announcements and headings of steps, and without what qualifies those: "But …".
 fn without_begun_steps(text: &str) -> String {
     let mut gone: Vec<&str> = Vec::new();
     let mut follows = false;
     for sentence in sentences(text) {
         follows = announces(sentence)
-            || STEP_HEADING.is_match(sentence)
+            || BEGINS_STEP.is_match(sentence)
             || follows && begins_with_contrast(sentence);
         gone.extend(follows.then_some(sentence));
     }
@@ -202,7 +206,8 @@ pub(super) fn read_end(history: &History, last: Option<usize>, said: Option<usiz
         );
     }
     if let Some(at) = messages.iter().rposition(is_run_by_user).filter(|it| Some(*it) > last) {
-        let call = messages[at..].iter().flat_map(Message::calls).next();
+        let next = messages.get(at + 1).into_iter().flat_map(Message::calls);
+        let call = next.into_iter().find(|it| tools::meaning(&it.name) == Meaning::Delegate);
         let input = call.map(input_of).unwrap_or_default();
         if let Some(command) = input.get("command").and_then(serde_json::Value::as_str) {
             let text = format!("the user ran /{command} in a sub-agent");

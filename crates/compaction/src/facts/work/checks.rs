@@ -116,10 +116,17 @@ fn is_check(command: &str, parsed: &ParsedCommand) -> bool {
     !command::has_inline_script(command) && parsed.operations().iter().any(checks)
 }
 
-/// The successful checks after which code of the project was edited: message and command. `changes`: those of files.
-pub(crate) fn outdated<'f>(facts: &'f [Fact], changes: &[Fact]) -> HashSet<(usize, &'f str)> {
-    let edits = changes.iter().filter(|it| is_code(&it.text) && !is_absolute(&it.text));
-    let last = edits.map(|it| it.message).max().unwrap_or(0);
+/// The successful checks after which code of the project was edited that is still there: message and command.
+pub(crate) fn outdated(facts: &[Fact]) -> HashSet<(usize, &str)> {
+    let edited = |it: &&Fact| match it.detail {
+        Detail::File { op, .. } => {
+            matches!(op, FileOp::Created | FileOp::CreatedThenEdited | FileOp::Written | FileOp::Edited)
+                && is_code(&it.text)
+                && !is_absolute(&it.text)
+        }
+        _ => false,
+    };
+    let last = facts.iter().filter(edited).map(|it| it.message).max().unwrap_or(0);
     let ran = |it: &&Fact| {
         let Detail::Command { outcome, .. } = &it.detail else { return false };
         it.message < last && outcome.ok == Some(true) && is_check(&it.text, &ParsedCommand::of(&it.text))
@@ -172,8 +179,12 @@ fn read(text: &str) -> Diagnostics {
 /// A long message of the TypeScript compiler, cut so that the last of the indented lines below it, which names the cause,
 /// has half of the room.
 fn with_cause<'a>(told: &str, below: impl Iterator<Item = &'a str>) -> String {
-    let long = told.contains("error TS") && told.chars().count() > MAX_MESSAGE;
-    let cause = below.take_while(|it| it.starts_with("  ")).filter(|_| long).last();
+    /// Maximum lines of a message.
+    const LINES: usize = 40;
+    if !told.contains("error TS") || told.chars().count() <= MAX_MESSAGE {
+        return told.to_owned();
+    }
+    let cause = below.take(LINES).take_while(|it| it.starts_with("  ")).last();
     cause.map_or_else(|| told.to_owned(), |it| format!("{} … {}", clip(told, MAX_MESSAGE / 2).0, it.trim()))
 }
 
@@ -230,7 +241,7 @@ impl Checks {
         let more = and_more(names.len().saturating_sub(MAX_NAMED));
         names.truncate(MAX_NAMED);
         let command = flat(&clip(command, MAX_MESSAGE).0.replace('\n', "; ")).replace('`', "'");
-        let text = format!("{UNCHECKED}{}{more}; the last was `{command}`", names.join(", "));
+        let text = format!("{UNCHECKED}{command}` ran: {}{more}", names.join(", "));
         facts.push(Fact::from_tools(ToolTopic::Commands, *last, text, Detail::None));
     }
 

@@ -121,6 +121,8 @@ fn raw_line(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
 
 /// A command with effects, and how it ended.
 fn command_line(fact: &Fact, outcome: &Outcome, chars: usize, style: &LineStyle, at: &str) -> SummaryLine {
+    /// With no more characters than these, room is short, and another command tells more than that one is outdated.
+    const FEW: usize = 160;
     if let Some((commit, subject)) = commit(fact, outcome) {
         let subject = clip(&subject, chars.min(SUBJECT)).0;
         let text = format!("{commit}: {subject} {at}");
@@ -128,7 +130,8 @@ fn command_line(fact: &Fact, outcome: &Outcome, chars: usize, style: &LineStyle,
     }
     let mut ended = outcome_text(outcome, (!style.errors_apart).then_some(chars.max(120)));
     // An outcome that was read from a summary may say so already.
-    if style.outdated.contains(&(fact.message, &*fact.text)) && !ended.ends_with(EDITED_SINCE) {
+    let outdated = chars > FEW && style.outdated.contains(&(fact.message, &*fact.text));
+    if outdated && !ended.ends_with(EDITED_SINCE) {
         ended.push_str(EDITED_SINCE);
     }
     let resolved = style.resolved.get(&(fact.message, fact.text.to_string()));

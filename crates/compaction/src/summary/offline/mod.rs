@@ -187,7 +187,7 @@ fn write_slice(
         errors_apart,
         last_work: line::last_work(ledger),
         resolved: line::resolved_failures(ledger),
-        outdated: facts::outdated_checks(&ledger.facts, &ledger.file_changes),
+        outdated: facts::outdated_checks(&ledger.facts),
         last_runs: line::last_runs(ledger),
         went_ahead: ledger
             .about(Topic::Decisions)

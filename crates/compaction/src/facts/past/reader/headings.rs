@@ -196,8 +196,8 @@ pub(crate) const FILE_CHANGED: &str = "file changed";
 /// Between the command of a check and what it reports, file by file.
 pub(crate) const REPORTS: &str = " reported (only files not changed since)";
 
-/// Before the code that was edited after the last check.
-pub(crate) const UNCHECKED: &str = "no check ran since the edits of ";
+/// Before the command of the last check that was recognized, and the code that was edited after it.
+pub(crate) const UNCHECKED: &str = "edited since `";
 /// What was between the last check and that code in older summaries.
 pub(in crate::facts) const UNCHECKED_ONCE: &str = "` last ran before the edits of ";
 

@@ -51,7 +51,6 @@ impl Operation {
     /// Whether it builds or checks.
     pub(in crate::facts) fn checks(&self) -> bool {
         self.name.split([' ', ':']).any(|it| SETUP_WORDS.contains(&it))
-            || self.name.split_once(' ').is_some_and(|it| SYNTAX_CHECKS.contains(&it))
     }
 
     fn tests(&self) -> bool {

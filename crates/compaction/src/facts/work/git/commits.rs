@@ -24,17 +24,22 @@ fn asks_for_branch(words: &[&str]) -> bool {
     words.starts_with(&["git", "status"]) && words.iter().any(|it| *it == "--branch" || short(it))
 }
 
-/// The branch that a command printed which ends by asking for it: `git branch --show-current`.
+/// The branch that a command printed which ends by asking for it, `git branch --show-current`, and before only prints lines
+/// of several words.
 fn printed_branch<'o>(parsed: &ParsedCommand, output: &'o str) -> Option<&'o str> {
     let (last, is_piped) = parsed.pipes().last()?;
     let asks = matches!(
         git_args(&last).unwrap_or_default(),
         ["branch", "--show-current"] | ["rev-parse", "--abbrev-ref", "HEAD"]
     );
-    // With no branch checked out, the last line may be of the program before.
+    // With no branch checked out, the last line is of the program before.
+    let several_words = |it: &Vec<&str>| it[0] == "cd" || matches!(it[..], ["git", "log" | "status", ..]);
+    let all: Vec<Vec<&str>> = parsed.programs().collect();
+    let known = all[..all.len() - 1].iter().all(several_words);
     let name = output.trim_end().lines().last()?;
-    let is_name = name != "HEAD" && !name.is_empty() && !name.contains([' ', ':']) && !name.starts_with('/');
-    (asks && !is_piped && is_name).then_some(name)
+    let is_name = name != "HEAD" && !name.is_empty() && !name.contains([' ', ':']);
+    let is_hash = name.len() >= 7 && name.bytes().all(|it| it.is_ascii_hexdigit());
+    (asks && !is_piped && known && is_name && !is_hash).then_some(name)
 }
 
 #[derive(Default)]

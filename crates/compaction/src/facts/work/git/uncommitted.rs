@@ -48,9 +48,14 @@ impl Uncommitted {
 
     /// Notes that a file or directory was deleted: of a file that git knows that is left to commit, of others nothing.
     pub(in crate::facts::work) fn delete(&mut self, number: usize, path: &str) {
-        self.changed.retain(|it, _| !is_at_or_below(it, path));
-        let known = self.tracked.iter().filter(|it| is_at_or_below(it, path));
-        self.changed.extend(known.map(|it| (it.clone(), (number, Change::Deleted))));
+        let tracked = &self.tracked;
+        self.changed.retain(|it, change| {
+            let gone = is_at_or_below(it, path);
+            if gone {
+                *change = (number, Change::Deleted);
+            }
+            !gone || tracked.contains(it)
+        });
     }
 
     /// Forgets what is in a directory that is no part of the repository any more.
@@ -133,6 +138,7 @@ impl Uncommitted {
 
     pub(in crate::facts::work) fn forget(&mut self) {
         self.changed.clear();
+        self.tracked.clear();
         self.status = None;
     }
 
@@ -161,6 +167,7 @@ impl Uncommitted {
             !whole && !staged.iter().any(of)
         });
         self.committed = Some(number);
+        self.tracked.clear();
         staged.into_iter().filter(plain).collect()
     }
 

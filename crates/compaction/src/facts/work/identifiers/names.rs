@@ -58,7 +58,7 @@ static TICKET_CREATED: AsciiFirstRegex = AsciiFirstRegex::new(
 
 /// What stands before the id of a background task, which has the shape of a hash.
 static TASK_ID: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)(?:\btask(?: id)?:? ?[`(]?|\b(?:run|session|thread|job)(?: id)?: ?[`(]?|<task-id>|\bbackground with id: )$",
+    r"(?i)(?:\btask(?: id)?:? ?[`(]?|\boriginal run: ?[`(]?|<task-id>|\bbackground with id: )$",
 );
 
 /// The names that were read, each once.

@@ -75,7 +75,7 @@ static RUNNING: AsciiFirstRegex = AsciiFirstRegex::new(
 );
 /// Errors of a shell or interpreter that could not start the command.
 static COULD_NOT_START: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?m)^\S.*: (?:No module named \S+|command not found|(?:\[Errno 2\] )?[Nn]o such file or directory|error: (?:unrecognized|unexpected) .*)$|^Could not find package ",
+    r"(?m)^\S.*: (?:No module named \S+|command not found|(?:\[Errno 2\] )?[Nn]o such file or directory|error: (?:unrecognized|unexpected) .*)$",
 );
 /// Zsh found no file for a pattern.
 static NO_MATCH: AsciiFirstRegex = AsciiFirstRegex::new(r"^(?:zsh|\(eval\)):(?:\d+:)? ?no matches found: ");
@@ -427,6 +427,7 @@ impl Evidence<'_> {
         let could_not_start = first.lines().count() <= 2
             && (COULD_NOT_START.is_match(first) || NO_MATCH.is_match(first))
             || self.crashes()
+            || self.lacks_package(first)
             || not_found == Some(true)
             || !self.prints_contents && DENIED.is_match(first);
         // `head` at the end of the pipe hides the exit code of a program whose output states a failure.
@@ -490,8 +491,20 @@ impl Evidence<'_> {
         let first = self.parsed.programs().find(|it| !prepares(it));
         let is_python =
             |it: Vec<&str>| it[0].contains("python") || ["uv", "poetry", "pytest"].contains(&it[0]);
-        self.head.trim_start().starts_with("Traceback (most recent call last):\n")
+        // Another program may have run in its place, or its failure may be meant.
+        let alone = !self.parsed.hides_failure() && !self.command.trim_start().starts_with('!');
+        alone
+            && self.head.trim_start().starts_with("Traceback (most recent call last):\n")
             && first.is_some_and(is_python)
+    }
+
+    /// Whether the program before a pipe says that it found nothing to run (Dart).
+    fn lacks_package(&self, first: &str) -> bool {
+        let piped = self.parsed.pipes().any(|it| it.1);
+        piped
+            && !self.prints_contents
+            && !first.contains('\n')
+            && first.starts_with("Could not find package ")
     }
 
     /// `None` if the shell found every program; `Some(true)` if its messages are the only informative lines.
