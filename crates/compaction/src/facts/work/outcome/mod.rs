@@ -424,12 +424,7 @@ impl Evidence<'_> {
         let kind = kind.filter(|_| !self.prints_contents);
         let first = self.head.trim();
         let not_found = self.not_found();
-        let could_not_start = first.lines().count() <= 2
-            && (COULD_NOT_START.is_match(first) || NO_MATCH.is_match(first))
-            || self.crashes()
-            || self.lacks_package(first)
-            || not_found == Some(true)
-            || !self.prints_contents && DENIED.is_match(first);
+        let could_not_start = self.could_not_start(first, not_found);
         // `head` at the end of the pipe hides the exit code of a program whose output states a failure.
         let cut_off = self.parsed.ends_in_viewer()
             && (starts_as_fatal(self.head) || !self.prints_contents && first.starts_with("Error: "));
@@ -483,6 +478,17 @@ impl Evidence<'_> {
                 || line.starts_with("Node.js v") && line.contains(" is not supported")
         };
         self.masked && !self.prints_contents && self.tail.lines().any(|it| says(it.trim_start()))
+    }
+
+    /// Whether the output, of which `first` is the beginning, only says that nothing ran. `not_found`: see
+    /// [`Self::not_found`].
+    fn could_not_start(&self, first: &str, not_found: Option<bool>) -> bool {
+        let says = || COULD_NOT_START.is_match(first) || NO_MATCH.is_match(first);
+        first.lines().count() <= 2 && says()
+            || not_found == Some(true)
+            || self.crashes()
+            || self.lacks_package(first)
+            || !self.prints_contents && DENIED.is_match(first)
     }
 
     /// Whether its first program is one of Python and ended with an exception.
