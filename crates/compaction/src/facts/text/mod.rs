@@ -101,7 +101,7 @@ pub(in crate::facts) fn lines(text: &str) -> Vec<&str> {
             let block = rest.by_ref().take_while(|it| !it.starts_with("```"));
             let block: Vec<&str> = block.filter(|it| !it.is_empty()).collect();
             if let Some(last) = out.pop() {
-                if let Some(command) = short_command(&block).filter(|_| ends_with_colon(last)) {
+                if let Some(command) = only_line(&block).filter(|_| ends_with_colon(last)) {
                     out.extend([last, command]);
                     continue;
                 }
@@ -122,8 +122,8 @@ pub(in crate::facts) fn lines(text: &str) -> Vec<&str> {
     out
 }
 
-/// The only line of a code block, if it is short.
-fn short_command<'a>(block: &[&'a str]) -> Option<&'a str> {
+/// The only line of a code block, if it is short and has several words.
+fn only_line<'a>(block: &[&'a str]) -> Option<&'a str> {
     const CHARS: usize = 160;
     match *block {
         [line] if line.chars().count() <= CHARS && line.contains(' ') => Some(line),

@@ -240,7 +240,8 @@ impl Checks {
         }
         let more = and_more(names.len().saturating_sub(MAX_NAMED));
         names.truncate(MAX_NAMED);
-        let command = flat(&clip(command, MAX_MESSAGE).0.replace('\n', "; ")).replace('`', "'");
+        let command =
+            flat(&clip(command, MAX_MESSAGE).0.replace("\\\n", " ").replace('\n', "; ")).replace('`', "'");
         let text = format!("{UNCHECKED}{command}` ran: {}{more}", names.join(", "));
         facts.push(Fact::from_tools(ToolTopic::Commands, *last, text, Detail::None));
     }

@@ -186,7 +186,8 @@ impl Work<'_> {
         let at = moved_to(&self.recent_dirs);
         // As all paths, with `/` for `\\`.
         let here = path(base, None, None);
-        let mut text = at.map_or(here.clone(), |at| format!("{here}; the last commands ran in {at}"));
+        let mut text =
+            at.map_or(here.clone(), |at| format!("{here}; the last commands ran in or below {at}"));
         let shell_dir = history.messages().last().and_then(|it| history.shell_dir(it));
         let stood = shell_dir.map(|dir| path(dir, None, Some(base))).filter(|_| at.is_none());
         text.extend(stood.map(|dir| format!("; the shell's working directory is {dir}")));
@@ -298,12 +299,13 @@ impl Work<'_> {
             let before = question.as_ref().and_then(|it| self.questions.get(it).copied());
             if let Some(fact) = before.and_then(|it| self.facts.get_mut(it)) {
                 // The same answer again, perhaps about something else, takes back nothing.
-                if fact.text.as_str() == &*said {
-                    fact.message = number;
-                    continue;
-                }
-                if let Detail::Choice { superseded, .. } = &mut fact.detail {
-                    *superseded = Some(number);
+                if let Detail::Choice { superseded, means: before, .. } = &mut fact.detail {
+                    let again = fact.text.as_str() == &*said;
+                    if again && *before == means {
+                        fact.message = number;
+                        continue;
+                    }
+                    *superseded = (!again).then_some(number);
                 }
             }
             self.questions.extend(question.clone().map(|it| (it, self.facts.len())));

@@ -234,7 +234,10 @@ impl Commits {
                 "create" | "c" | "checkout" | "co" | "up" | "down" | "top" | "bottom" | "delete" | "sync",
                 ..,
             ]
-            | ["jj" | "sl" | "hg", ..] => self.branch.clear(),
+            | ["jj", "new" | "edit" | "next" | "prev" | "bookmark", ..]
+            | ["sl" | "hg", "checkout" | "co" | "update" | "up" | "goto" | "bookmark" | "branch", ..] => {
+                self.branch.clear()
+            }
             _ => {}
         }
     }

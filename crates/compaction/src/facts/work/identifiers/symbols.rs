@@ -377,7 +377,9 @@ fn definition(line: &str) -> Option<&str> {
             });
             let name = command.or_else(|| leading_identifier(behind))?;
             // In a list of imports, `type` only marks a name: `type Gauge,`.
-            let defines = word != "type" || behind[name.len()..].trim_start().starts_with(is_part_of_type);
+            let after = behind[name.len()..].trim_start();
+            let defines =
+                word != "type" || after.starts_with(may_follow_type_name) && !after.starts_with("as ");
             return defines.then_some(name);
         }
         if word != "const" && !MODIFIERS.contains(&word) && !word.starts_with("pub(") {
@@ -388,7 +390,7 @@ fn definition(line: &str) -> Option<&str> {
 }
 
 /// Whether a character may follow the name in the definition of a type: `type A = B`, `type A<T> =`, `type A struct`.
-fn is_part_of_type(it: char) -> bool {
+fn may_follow_type_name(it: char) -> bool {
     it.is_ascii_alphabetic() || "=<[(*".contains(it)
 }
 
@@ -421,6 +423,7 @@ mod tests {
             ("export type Gauge<T> = Map<string, T>;", Some("Gauge")),
             ("  type Gauge,", None),
             ("  type Gauge", None),
+            ("  type Gauge as Dial,", None),
             ("export const useStore = () => {", Some("useStore")),
             ("const MAGIC_WORD = 1", Some("MAGIC_WORD")),
             ("const local = 1", None),
