@@ -572,7 +572,7 @@ fn symbols_go_with_the_directory_that_they_were_in() {
         let grep = ("rg -n drain src", "src/pump/mod.rs:3:pub fn drain_valve(a: u8) {");
         let text = runs(&[grep, ("make", "ok"), (command, "")]);
         let page = page(&format!("{text}@model\nThe drain is `drain_valve`.\n@user\nGood. And the fan?\n"));
-        assert_eq!(page.contains("symbols in src/pump/mod.rs: drain_valve"), told, "{command}\n{page}");
+        assert_eq!(page.contains("src/pump/mod.rs [#2] (drain_valve)"), told, "{command}\n{page}");
     }
 }
 

@@ -1,5 +1,6 @@
 //! The layout of the summary: which lines have room, and where they stand.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::line::{self, SummaryLine};
@@ -7,7 +8,7 @@ use super::priority::{self, LineKind, Tier};
 use super::select::patterns;
 use super::style::LineStyle;
 use super::{Candidate, OfflineRequest};
-use crate::facts::{self, Detail, Fact, Topic, Voice};
+use crate::facts::{self, Detail, Fact, FileOp, Topic, Voice};
 use crate::profile::{Section, SummaryShape};
 use history::History;
 
@@ -58,7 +59,7 @@ impl Age {
 const MAX_COMMANDS_LINE: usize = 240;
 
 /// A list as lines of at most `bytes`, each with at least one piece.
-fn listed<'a>(pieces: &'a [&'a str], bytes: usize) -> Vec<&'a [&'a str]> {
+fn listed<'a>(pieces: &'a [Cow<'a, str>], bytes: usize) -> Vec<&'a [Cow<'a, str>]> {
     let (mut out, mut from, mut length) = (Vec::new(), 0, 0_usize);
     for (at, piece) in pieces.iter().enumerate() {
         if at > from && length.saturating_add(piece.len()) > bytes {
@@ -244,6 +245,11 @@ impl Layout<'_, '_> {
         admitted.open.insert(item.section);
         admitted.ages.insert(age);
         admitted.labels.extend(label);
+        // Beside its file, a symbol needs no label.
+        let names = super::section_of(&self.ask.spec.sections, Topic::Identifiers);
+        if let Some((names, file)) = names.zip(file_with_symbols(item.fact)) {
+            admitted.labels.insert((names, line::symbols_in(file), String::new()));
+        }
         if before == 0 {
             admitted.order.push(number);
         }
@@ -339,8 +345,9 @@ impl Layout<'_, '_> {
         for pin in self.ask.pins.iter().take(pins) {
             out.push_str(&escaped(&format!("- pinned: {pin}\n"), spec.shape));
         }
+        let symbols = symbols_by_file(items);
         for (number, section) in spec.sections.iter().enumerate() {
-            let lines = self.section(items, number, section);
+            let lines = self.section(items, &symbols, number, section);
             if lines.is_empty() && (!spec.keep_empty || items.is_empty()) {
                 continue;
             }
@@ -354,12 +361,19 @@ impl Layout<'_, '_> {
     }
 
     /// The lines of a section, topic by topic; lines with the same label and group are joined.
-    fn section(&self, items: &[&Candidate], number: usize, section: &Section) -> String {
+    fn section(
+        &self,
+        items: &[&Candidate],
+        symbols: &HashMap<&str, Vec<&str>>,
+        number: usize,
+        section: &Section,
+    ) -> String {
         let mut out = String::new();
         let mut steps = 0;
         for topic in &section.holds {
             let mine = items.iter().filter(|it| it.section == number && it.topic == *topic);
-            let mut joined: BTreeMap<(usize, String, &str), Vec<&str>> = BTreeMap::new();
+            let mine = mine.filter(|it| file_of_symbol(it.fact).is_none_or(|it| !symbols.contains_key(it)));
+            let mut joined: BTreeMap<(usize, String, &str), Vec<Cow<str>>> = BTreeMap::new();
             let mut labels: Vec<&str> = Vec::new();
             let mut sorted: Vec<_> =
                 mine.filter_map(|it| it.now.as_ref().map(|now| (it.fact, &now.0))).collect();
@@ -400,7 +414,11 @@ impl Layout<'_, '_> {
                             labels.push(label);
                             labels.len() - 1
                         });
-                        joined.entry((at, label.clone(), &line.group)).or_default().push(&line.text);
+                        let symbols = file_with_symbols(fact).and_then(|it| symbols.get(it));
+                        let text = symbols.map_or(Cow::Borrowed(line.text.as_str()), |it| {
+                            format!("{} ({})", line.text, it.join(", ")).into()
+                        });
+                        joined.entry((at, label.clone(), &line.group)).or_default().push(text);
                     }
                 }
             }
@@ -422,8 +440,35 @@ impl Layout<'_, '_> {
     }
 }
 
-fn file_op(fact: &Fact) -> Option<crate::facts::FileOp> {
+fn file_op(fact: &Fact) -> Option<FileOp> {
     if let Detail::File { op, .. } = fact.detail { Some(op) } else { None }
+}
+
+/// The symbols that have a line, by their file, if that has a line, too.
+fn symbols_by_file<'i>(items: &[&'i Candidate]) -> HashMap<&'i str, Vec<&'i str>> {
+    let files = items.iter().filter_map(|it| file_with_symbols(it.fact));
+    let mut out: HashMap<&str, Vec<&str>> = files.map(|it| (it, Vec::new())).collect();
+    for item in items {
+        let file = file_of_symbol(item.fact).and_then(|it| out.get_mut(it));
+        if let Some((symbols, now)) = file.zip(item.now.as_ref()) {
+            symbols.push(&now.0.text);
+        }
+    }
+    out.retain(|_, it| !it.is_empty());
+    out
+}
+
+fn file_of_symbol(fact: &Fact) -> Option<&str> {
+    if let Detail::Symbol { file, .. } = &fact.detail { file.as_deref() } else { None }
+}
+
+/// The path of a file whose line may list its symbols. Files of listings have one line for all.
+fn file_with_symbols(fact: &Fact) -> Option<&str> {
+    match &fact.detail {
+        Detail::File { op: FileOp::Listed, .. } => None,
+        Detail::File { to, .. } => Some(to.as_deref().unwrap_or(&fact.text)),
+        _ => None,
+    }
 }
 
 fn escaped(text: &str, shape: SummaryShape) -> String {

@@ -60,7 +60,7 @@ fn raw_line(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
         Detail::File { op, to } => file(fact, *op, to.as_deref(), style, &at),
         // A symbol can be found in its file, without the message number.
         Detail::Symbol { file: Some(file), .. } => {
-            labelled(format!("symbols in {file}"), flat(clip(&fact.text, chars).0))
+            labelled(symbols_in(file), flat(clip(&fact.text, chars).0))
         }
         Detail::Symbol { file: None, .. } => {
             labelled("symbols".to_owned(), format!("{} {at}", flat(clip(&fact.text, chars).0)))
@@ -117,6 +117,11 @@ fn raw_line(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
             },
         },
     }
+}
+
+/// The label of symbols that are not listed beside their file.
+pub(super) fn symbols_in(file: &str) -> String {
+    format!("symbols in {file}")
 }
 
 /// A command with effects, and how it ended.

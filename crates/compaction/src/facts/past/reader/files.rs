@@ -67,17 +67,24 @@ impl SummaryReader<'_> {
                 }
                 return true;
             }
+            let items = items_with_symbols(list);
             // A sentence about a change: `Updated: the test expects 3 because the first rule also applies`.
-            if list.split(", ").any(|it| it.contains(' ') && !it.contains('/') && !ends_in_extension(it)) {
+            if items.iter().any(|(it, _)| it.contains(' ') && !it.contains('/') && !ends_in_extension(it)) {
                 self.push(Topic::Findings, clip(body, 240).0, Detail::None);
                 return true;
             }
-            for item in list.split(", ") {
+            for (item, symbols) in items {
                 let (path, to) = match item.split_once(" → ") {
                     Some((path, to)) => (path, Some(whole(to.trim()))),
                     None => (item, None),
                 };
-                self.push(Topic::Files, &whole(path.trim()), Detail::File { op: *op, to });
+                let path = whole(path.trim());
+                let file = to.clone().unwrap_or_else(|| path.clone());
+                self.push(Topic::Files, &path, Detail::File { op: *op, to });
+                for symbol in symbols {
+                    let detail = Detail::Symbol { file: Some(file.clone()), used: true };
+                    self.push_seen(ToolTopic::Identifiers, symbol, detail);
+                }
             }
             return true;
         }
@@ -132,6 +139,31 @@ impl SummaryReader<'_> {
             self.push(Topic::Findings, &format!("{place}{}", clip(body, 240).0), Detail::None);
         }
     }
+}
+
+/// The items of a list of files, each with the symbols in brackets behind it: `a.rs (one, two), b.rs`.
+fn items_with_symbols(list: &str) -> Vec<(&str, Vec<&str>)> {
+    let mut out = Vec::new();
+    let mut rest = list;
+    while !rest.is_empty() {
+        let (item, behind) = rest.split_once(", ").unwrap_or((rest, ""));
+        let names =
+            item.split_once(" (").and_then(|(path, _)| Some((path, rest[path.len() + 2..].split_once(')')?)));
+        let names = names.filter(|(_, (names, behind))| {
+            (behind.is_empty() || behind.starts_with(", ")) && names.split(", ").all(|it| !it.contains(' '))
+        });
+        match names {
+            Some((path, (names, behind))) => {
+                out.push((path, names.split(", ").collect()));
+                rest = behind.strip_prefix(", ").unwrap_or(behind);
+            }
+            None => {
+                out.push((item, Vec::new()));
+                rest = behind;
+            }
+        }
+    }
+    out
 }
 
 /// The name of a file with that of its directory: many files have the same name.
