@@ -163,7 +163,7 @@ fn what_a_sealed_compaction_replaced_is_told() {
     let page = page_of(&History::new(messages.clone(), before.meta.clone()));
     assert!(page.contains("the messages it replaced were read from the session file"), "{page}");
     assert!(page.contains("- \"Now mend the valve of the plant.\" [#1]\n"), "{page}");
-    assert!(page.contains("- edited: src/pump.rs [#2], src/valve.rs [#2]"), "{page}");
+    assert!(page.contains("- edited: src/pump.rs, src/valve.rs [#2]"), "{page}");
     assert!(page.contains("(git log: #2): 1a2b3c4 pump"), "{page}");
     // What a prompt asked for that was not kept was answered.
     let later = History::new(messages[1..].to_vec(), before.meta);

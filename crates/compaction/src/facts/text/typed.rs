@@ -128,6 +128,7 @@ pub(in crate::facts) fn user_text<'a>(texts: impl Iterator<Item = &'a str>) -> V
         .map(unquoted)
         .map(request)
         .map(without_header)
+        .map(task_of_fork)
         .collect();
     let mut out = Vec::new();
     for [start, end] in TRANSCRIPTS {
@@ -215,6 +216,14 @@ fn without_header(text: &str) -> &str {
     task.flatten().map_or("", |it| it.1)
 }
 
+/// The task of a forked session, without what pi-subagents puts around it. Any other text as it is.
+fn task_of_fork(text: &str) -> &str {
+    const FORKED: &str = "You are a delegated subagent running from a fork of the parent session.";
+    let forked = text.split_once(FORKED).filter(|it| it.0.is_empty() || it.0.starts_with("Task: "));
+    let Some((_, task)) = forked.and_then(|it| it.1.split_once("\nTask:\n")) else { return text };
+    task.split_once("\n## Acceptance Contract\n").map_or(task, |it| it.0).trim()
+}
+
 fn without_elements<'a>(mut rest: &'a str, out: &mut Vec<&'a str>) {
     let mut from = 0;
     while let Some(found) = rest[from..].find('<') {
@@ -297,6 +306,10 @@ mod tests {
                 vec!["\nread it"],
             ),
             ("Message Type: FINAL_ANSWER\nSender: /root/a\nPayload:\nit must go", vec![]),
+            (
+                "Task: [Read from: /tmp/w/plan.md]\n\nYou are a delegated subagent running from a fork of the parent session. Your sole job is the task below.\n\nTask:\nmend it\n\n## Acceptance Contract\nlevel: attested",
+                vec!["mend it"],
+            ),
             (">>> TRANSCRIPT START\nno end", vec![">>> TRANSCRIPT START\nno end"]),
         ] {
             assert_eq!(user_text(text.split('¶')), expected, "{text}");

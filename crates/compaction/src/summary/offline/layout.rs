@@ -72,6 +72,20 @@ fn listed<'a>(pieces: &'a [Cow<'a, str>], bytes: usize) -> Vec<&'a [Cow<'a, str>
     out
 }
 
+/// Joins names, each with the number of its message behind it. Of neighbours of the same message, only the last one has
+/// it: `a.rs, b.rs [#3], c.rs [#5]`.
+fn join_names(pieces: &[Cow<str>]) -> String {
+    let of = |it: &str| it[without_ref(it).len()..].to_owned();
+    let shared = |at: usize| pieces.get(at + 1).is_some_and(|next| of(next) == of(&pieces[at]));
+    let names = pieces.iter().enumerate();
+    names.map(|(at, it)| if shared(at) { without_ref(it) } else { it }).collect::<Vec<_>>().join(", ")
+}
+
+/// A line or piece without the number of its message at its end, ` [#3]`.
+fn without_ref(text: &str) -> &str {
+    text.rsplit_once(" [#").filter(|it| it.1.ends_with(']')).map_or(text, |it| it.0)
+}
+
 /// The section, label and group of lines that are joined.
 type Label = (usize, String, String);
 
@@ -93,7 +107,8 @@ struct Admitted {
     spent: HashMap<LineKind, u64>,
     /// Sections whose title is counted.
     open: HashSet<usize>,
-    labels: HashSet<Label>,
+    /// The message of the last piece with each label.
+    labels: HashMap<Label, usize>,
     /// Ages whose label is counted.
     ages: HashSet<(usize, Topic, Age)>,
 }
@@ -244,11 +259,12 @@ impl Layout<'_, '_> {
         *kind = *kind + cost - before;
         admitted.open.insert(item.section);
         admitted.ages.insert(age);
-        admitted.labels.extend(label);
+        let message = item.fact.message;
+        admitted.labels.extend(label.map(|it| (it, message)));
         // Beside its file, a symbol needs no label.
         let names = super::section_of(&self.ask.spec.sections, Topic::Identifiers);
         if let Some((names, file)) = names.zip(file_with_symbols(item.fact)) {
-            admitted.labels.insert((names, line::symbols_in(file), String::new()));
+            admitted.labels.insert((names, line::symbols_in(file), String::new()), message);
         }
         if before == 0 {
             admitted.order.push(number);
@@ -264,7 +280,7 @@ impl Layout<'_, '_> {
         mut chars: usize,
         cuts: bool,
         room: u64,
-        labels: &HashSet<Label>,
+        labels: &HashMap<Label, usize>,
     ) -> Option<(SummaryLine, Option<Label>, u64)> {
         if self.ask.stays(item.fact) && item.fact.voice() == Voice::User {
             chars = chars.min(MAX_KEPT_PROMPT);
@@ -279,7 +295,11 @@ impl Layout<'_, '_> {
                 return None;
             }
             let label = line.label.clone().map(|it| (item.section, it, line.group.clone()));
-            let cost = self.cost(&line, label.as_ref().is_none_or(|it| labels.contains(it)));
+            let joins = label.as_ref().and_then(|it| labels.get(it));
+            // In other lists, pieces of the same message may not be neighbours.
+            let shares_ref = item.topic == Topic::Identifiers && joins == Some(&item.fact.message);
+            let piece = if shares_ref { without_ref(&line.text) } else { &line.text };
+            let cost = self.cost(piece, line.label.as_deref(), joins.is_some());
             if cost <= room {
                 return Some((line, label, cost));
             }
@@ -301,7 +321,7 @@ impl Layout<'_, '_> {
         let number = items.iter().rposition(asked)?;
         let fact = items[number].fact;
         let line = line::line(fact, None, usize::MAX, &self.style);
-        let cost = self.cost(&line, false);
+        let cost = self.cost(&line.text, line.label.as_deref(), false);
         if cost > room {
             return None;
         }
@@ -312,16 +332,20 @@ impl Layout<'_, '_> {
             })
             .map(|it| it.fact)
             .collect();
-        let apart: u64 =
-            rules.iter().map(|it| self.cost(&line::line(it, None, 450, &self.style), false)).sum();
+        let apart = rules.iter().map(|it| {
+            let line = line::line(it, None, 450, &self.style);
+            self.cost(&line.text, line.label.as_deref(), false)
+        });
+        let apart: u64 = apart.sum();
         (apart > 0 && cost + apart > room).then_some((number, line, cost))
     }
 
-    fn cost(&mut self, line: &SummaryLine, joins: bool) -> u64 {
-        let text = match (&line.label, joins) {
-            (None, _) => format!("- {}\n", line.text),
-            (Some(_), true) => format!(", {}", line.text),
-            (Some(label), false) => format!("- {label}: {}\n", line.text),
+    /// Tokens of a line, or of its piece of a line with a label. `joins`: that line is there already.
+    fn cost(&mut self, text: &str, label: Option<&str>, joins: bool) -> u64 {
+        let text = match label {
+            None => format!("- {text}\n"),
+            Some(_) if joins => format!(", {text}"),
+            Some(label) => format!("- {label}: {text}\n"),
         };
         self.measure(&escaped(&text, self.ask.spec.shape))
     }
@@ -425,7 +449,9 @@ impl Layout<'_, '_> {
             for ((_, label, _), pieces) in joined {
                 let commands = *topic == Topic::Commands && label != facts::COMMITS;
                 for pieces in listed(&pieces, if commands { MAX_COMMANDS_LINE } else { usize::MAX }) {
-                    out.push_str(&format!("- {label}: {}\n", pieces.join(", ")));
+                    let names = matches!(topic, Topic::Files | Topic::Identifiers);
+                    let pieces = if names { join_names(pieces) } else { pieces.join(", ") };
+                    out.push_str(&format!("- {label}: {pieces}\n"));
                 }
             }
         }

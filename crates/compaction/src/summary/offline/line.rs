@@ -102,7 +102,10 @@ fn raw_line(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
                 let (said, end) = goal(fact, chars, style);
                 single(said).ending(&end)
             }
-            Topic::Last => single(words(fact, chars)).ending(&style.end_of_last(fact, chars)),
+            Topic::Last => {
+                let end = style.end_of_last(fact, chars);
+                single(told_below(words(fact, chars), &end)).ending(&end)
+            }
             // Others of an earlier request are told as what the user said.
             Topic::Directives if fact.detail == Detail::Rule(Polarity::Forbid) => {
                 single(words(fact, chars)).ending(style.over_since(fact).map_or("", |_| OF_EARLIER_REQUEST))
@@ -151,11 +154,13 @@ fn goal(fact: &Fact, chars: usize, style: &LineStyle) -> (String, String) {
     let plan = finished_plan(&fact.text)
         .filter(|_| over.is_some() && !style.follows_up && fact.voice() == Voice::User);
     let end = style.end_of_goal(fact, over);
-    let said = plan.unwrap_or_else(|| words(fact, chars));
-    match said.strip_suffix(SHORTENED).filter(|_| end == BELOW) {
-        Some(said) => (said.to_owned(), end),
-        None => (said, end),
-    }
+    (told_below(plan.unwrap_or_else(|| words(fact, chars)), &end), end)
+}
+
+/// Words that are told in part, without a hint at recall if `end` says that the full text stands below.
+fn told_below(said: String, end: &str) -> String {
+    let short = said.strip_suffix(SHORTENED).filter(|_| end == BELOW);
+    short.map(str::to_owned).unwrap_or(said)
 }
 
 /// Suffix of the outcome of a check after which code was edited.

@@ -11,7 +11,7 @@ use crate::facts::work::errors::resolution;
 use crate::facts::work::files::regenerated::{after_delete, is_regenerated};
 use crate::facts::work::git::is_of_other_tree;
 use crate::facts::work::outcome::{self, Outcome, package_scripts, says_nothing, wrong_flag};
-use crate::facts::work::paths::{is_absolute, is_at_or_below, path};
+use crate::facts::work::paths::{self, is_absolute, is_at_or_below, path};
 use crate::facts::work::{Work, command, failure_message, has_failed};
 use crate::facts::{Detail, Fact, input_of};
 use history::tools::{Action, Meaning};
@@ -28,6 +28,11 @@ static NOT_ENTERED: AsciiFirstRegex = AsciiFirstRegex::new(
 /// The shell could not parse the command, and ran nothing of it.
 static NOT_PARSED: AsciiFirstRegex = AsciiFirstRegex::new(
     r"^(?:(?:\S*/)?(?:ba|da|k|z)?sh|\(eval\)): ?(?:-c: )?(?:eval: )?(?:line )?\d*:? ?(?:syntax error near unexpected token|parse error near|Syntax error: |unexpected EOF while looking for matching)",
+);
+
+/// A file that a program says it wrote: `wrote docs/index.html (12 kB)`.
+static WROTE: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?im)^\W{0,4}(?:wrote|generated|updated|(?:written|saved|exported|rendered)(?: \w+){0,3} to|output (?:written|saved) to):? [`'\x22]?((?:~?/)?(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.\w{1,8})(?:[`'\x22,;:(\s]|\.?$)",
 );
 
 /// What the exit code alone tells, of an output that the agent has cleared.
@@ -138,6 +143,25 @@ impl Work<'_> {
         }
         if parsed.iter().any(ParsedCommand::is_read_only) {
             self.files.note_found(number, actions, output);
+        } else {
+            self.record_reported_files(number, dir, output);
+        }
+    }
+
+    /// Records the known files that a program says it wrote; others are mostly products of a build.
+    fn record_reported_files(&mut self, number: usize, dir: Option<&str>, output: &Output) {
+        /// Maximum number of files: more are products of a build.
+        const MOST: usize = 8;
+        let text = printed(output);
+        let written: Vec<&str> =
+            WROTE.captures_iter(text).filter_map(|it| Some(it.get(1)?.as_str())).collect();
+        for written in written.iter().filter(|_| written.len() <= MOST) {
+            let known = paths::printed(written, dir, self.base).filter(|it| self.files.last_op(it).is_some());
+            if known.is_some() {
+                let action =
+                    Action { meaning: Meaning::Create, path: known, to: None, command: None, dir: None };
+                self.record_file_action(number, &action, output);
+            }
         }
     }
 
