@@ -170,11 +170,13 @@ pub(super) const ASKING_ANYWHERE: &[&str] = &[
 pub(super) const TYPED_AFTER: &str = "## My request for ";
 
 /// What surrounds the arguments of a command whose template the client sends as the prompt: of Spec Kit, with the line
-/// breaks of Unix and of Windows, and of OpenCode's `/init`.
-pub(super) const TEMPLATE_ARGUMENTS: [[&str; 2]; 3] = [
+/// breaks of Unix and of Windows, of OpenCode's `/init`, and of pi-subagents' tasks.
+pub(super) const TEMPLATE_ARGUMENTS: [[&str; 2]; 5] = [
     ["## User Input\n\n```text\n", "```\n\nYou **MUST** consider the user input before proceeding"],
     ["## User Input\r\n\r\n```text\r\n", "```\r\n\r\nYou **MUST** consider the user input before proceeding"],
     ["\nUser-provided focus or constraints (honor these):\n", "\n## How to investigate\n"],
+    [" for that task using your tools.\n\nTask:\n", "\n## Acceptance Contract\n"],
+    [" the original child process is still alive.\n\nFollow-up:\n", "\n## Acceptance Contract\n"],
 ];
 
 /// From here to the end of the text, the client speaks.

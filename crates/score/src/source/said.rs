@@ -50,6 +50,7 @@ fn is_noise(text: &str) -> bool {
         "<bash-",
         "<user-prompt-submit-hook",
         "User has manually exited Plan Mode.",
+        "Tool budget soft limit reached after ",
     ]
     .iter()
     .any(|it| text.starts_with(it))

@@ -94,15 +94,18 @@ fn key_lines<'a>(all: &[&'a str], chars: usize) -> (Vec<KeyLine<'a>>, usize) {
     let missing = (0..all.len()).filter(|at| picked[*at].is_none() && is_item(all[*at])).count();
     drop_empty_headings(all, &mut picked);
     let mut out = Vec::new();
-    let mut after_gap = false;
+    let (mut after_gap, mut introduced) = (false, false);
     for (line, picked) in all.iter().zip(&picked) {
-        // Items that are left out are counted, and a heading says nothing by itself.
-        let told =
-            |it: &str| it.len() == line.len() || is_item(line) || is_title(line) || ends_with_colon(line);
-        out.extend(
-            picked.map(|text| KeyLine { text, after_gap: std::mem::take(&mut after_gap) && !out.is_empty() }),
-        );
-        after_gap |= !told(picked.unwrap_or_default());
+        if let Some(text) = *picked {
+            out.push(KeyLine { text, after_gap: after_gap && !out.is_empty() });
+            after_gap = false;
+        }
+        // Items that are left out are counted, and a heading says nothing by itself; but what "because:" introduces is
+        // missed.
+        let unmissed = is_item(line) || is_title(line) || ends_with_colon(line);
+        let whole = *picked == Some(*line);
+        after_gap |= !whole && !unmissed || introduced && picked.is_none();
+        introduced = picked.is_some_and(ends_with_colon);
     }
     (out, missing)
 }
@@ -124,7 +127,7 @@ const MAX_UNDONE_MARKS: usize = 4;
 /// any of them is [`SALIENT_LINE`].
 fn ranked(all: &[&str]) -> (Vec<(u8, usize)>, bool) {
     let concludes = |lower: &Lowercased| {
-        let cues = [&CUES.found, &CUES.unfinished, &CUES.finished, &CUES.untested];
+        let cues = [&CUES.found, &CUES.unfinished, &CUES.finished, &CUES.untested, &CUES.recommends];
         cues.iter().any(|cue| cue.is_in(lower)) && !CUES.back_reference.is_in(lower)
     };
     let lower: Vec<Lowercased> = all.iter().map(|it| Lowercased::of(it)).collect();
@@ -295,6 +298,13 @@ fn restore_headings<'a>(all: &[&'a str], mut left: usize, picked: &mut [Option<&
     left
 }
 
+/// Whether a line says what it recommends, not only that it does: "I'd take the small pump because:".
+fn recommends(line: &str) -> bool {
+    /// Words of an introduction that names nothing: "My recommendation for the pump:".
+    const FEW: usize = 5;
+    line.split_whitespace().count() > FEW && CUES.recommends.is_in(&Lowercased::of(line))
+}
+
 /// Drops a heading or introduction without its next line, or without all that it announces ("Two causes:").
 fn drop_empty_headings(all: &[&str], picked: &mut [Option<&str>]) {
     for at in (0..all.len()).rev() {
@@ -304,7 +314,8 @@ fn drop_empty_headings(all: &[&str], picked: &mut [Option<&str>]) {
         let empty = next.is_none_or(|it| title && is_title(it) && depth(it) <= depth(all[at]));
         let section = || all[at + 1..].iter().zip(&picked[at + 1..]).take_while(|it| !is_title(it.0));
         let fewer = |counted: usize| section().filter(|it| it.1.is_some()).count() < counted;
-        if (title || ends_with_colon(all[at])) && (empty || counted(all[at]).is_some_and(fewer)) {
+        let introduces = ends_with_colon(all[at]) && !recommends(all[at]);
+        if (title || introduces) && (empty || counted(all[at]).is_some_and(fewer)) {
             picked[at] = None;
         }
     }

@@ -128,7 +128,7 @@ pub(in crate::facts) fn user_text<'a>(texts: impl Iterator<Item = &'a str>) -> V
         .map(unquoted)
         .map(request)
         .map(without_header)
-        .map(task_of_fork)
+        .map(task_of_pi)
         .collect();
     let mut out = Vec::new();
     for [start, end] in TRANSCRIPTS {
@@ -216,12 +216,22 @@ fn without_header(text: &str) -> &str {
     task.flatten().map_or("", |it| it.1)
 }
 
-/// The task of a forked session, without what pi-subagents puts around it. Any other text as it is.
-fn task_of_fork(text: &str) -> &str {
-    const FORKED: &str = "You are a delegated subagent running from a fork of the parent session.";
-    let forked = text.split_once(FORKED).filter(|it| it.0.is_empty() || it.0.starts_with("Task: "));
-    let Some((_, task)) = forked.and_then(|it| it.1.split_once("\nTask:\n")) else { return text };
-    task.split_once("\n## Acceptance Contract\n").map_or(task, |it| it.0).trim()
+/// The task that pi-subagents gives a forked or resumed session, without what it puts around it; its note on the number
+/// of calls asks for nothing. Any other text as it is.
+fn task_of_pi(text: &str) -> &str {
+    const BEGINS: [(&str, &str); 2] = [
+        ("You are a delegated subagent running from a fork of the parent session.", "\nTask:\n"),
+        ("You are reviving a previous subagent conversation.", "\nFollow-up:\n"),
+    ];
+    if text.starts_with("Tool budget soft limit reached after ") {
+        return "";
+    }
+    let task = BEGINS.iter().find_map(|(begins, task)| {
+        let (before, rest) = text.split_once(begins)?;
+        let (_, task) = rest.split_once(task)?;
+        (before.is_empty() || before.starts_with("Task: ")).then_some(task)
+    });
+    task.map_or(text, |it| it.split_once("\n## Acceptance Contract\n").map_or(it, |it| it.0).trim())
 }
 
 fn without_elements<'a>(mut rest: &'a str, out: &mut Vec<&'a str>) {

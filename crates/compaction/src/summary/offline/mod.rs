@@ -383,7 +383,7 @@ fn items<'a>(
                 !said.insert(me) || facts::only_agrees(&fact.text) || is_covered_by_rules(fact, &facts)
             }
             Topic::Last => goal.contains(&me),
-            Topic::Commands => told.contains(&me) || is_logged(fact, &logs),
+            Topic::Commands | Topic::Errors => told.contains(&me) || is_logged(fact, &logs),
             Topic::Files | Topic::Identifiers => tail.says(fact),
             Topic::Findings => steps.get(&fact.message).is_some_and(|it| begins_alike(it, me.1)),
             // It is listed with its outcome among the commands, if these have a section.
@@ -439,10 +439,10 @@ fn focus_words(focus: &str) -> Vec<String> {
     words.filter(|it| it.chars().count() > 2).map(Into::into).collect()
 }
 
-/// Failed commands that an error's line tells, so that each is told once.
+/// Failures that the line of another fact tells, so that each is told once.
 #[derive(Default)]
 struct Failures<'a> {
-    /// Message and text of each command.
+    /// Message and text of commands whose error has a line, and of resolved errors that came again.
     told: HashSet<(usize, &'a str)>,
     /// The outcomes of these commands, by the address of the error.
     ends: HashMap<*const Fact, &'a Outcome>,
@@ -456,7 +456,12 @@ fn failures<'a>(facts: &[&'a Fact]) -> Failures<'a> {
         }
     }
     let mut out = Failures::default();
+    let mut resolved: HashMap<&str, usize> = HashMap::new();
     for &fact in facts {
+        if LineKind::of(fact) == LineKind::Mended {
+            let before = resolved.insert(&fact.text, fact.message).filter(|it| *it < fact.message);
+            out.told.extend(before.map(|it| (it, fact.text.as_str())));
+        }
         if let Detail::Error { of: Some(of), resolved: None, .. } = &fact.detail
             && let Some(outcome) = failed.get(&(fact.message, of.as_str()))
             && out.told.insert((fact.message, of))
