@@ -387,9 +387,9 @@ fn five_compactions_keep_the_facts() {
             let text = text.replace("not run again in this form", "status unknown");
             let text = ended.replace_all(&text, "status unknown");
             let text = request.replace_all(&text, "- ");
-            // What ends with a colon says how old the lines below are.
-            let told = |it: &&str| it.starts_with("- ") && !it.ends_with(':');
-            text.lines().filter(told).map(Into::into).collect()
+            // Where the reply to a request was is no longer told without the reply.
+            let text = text.replace(" (reply at)", "");
+            text.lines().filter(|it| it.starts_with("- ")).map(Into::into).collect()
         };
         let mut pages = Vec::new();
         for _ in 0..5 {

@@ -140,7 +140,8 @@ fn a_heading_without_its_list_is_not_told() {
         "@user\nWhy is the pump loud?\n@model\nThe pump is loud for reasons of its age.\n\n## Causes (two)\n\n**What changed**\n\n## How it was found\n\n{prose}\n\nThree things remain as they are:\n\n- {item}\n- {item}\n- {item}\n\n{prose}\n\nIt was found because `pump.rs:12` is loud.\n@user\nNow the fan.\n@model\nMeasured."
     ));
     assert!(page.contains("The pump was looked at") && page.contains("`pump.rs:12` is loud"), "{page}");
-    for gone in ["Causes", "What changed", "How it was found", "Three things remain"] {
+    assert!(page.contains("How it was found: "), "{page}");
+    for gone in ["Causes", "What changed", "Three things remain"] {
         assert!(!page.contains(gone), "{gone}\n{page}");
     }
 }
@@ -243,7 +244,7 @@ fn replies_of_earlier_turns_stand_with_their_requests() {
         "{first}@user\nAnd the fan?\n@model\nThe fan is loud because a blade is bent.\n@call Bash a\n{{\"command\":\"make fan\"}}\n@out a\nok\n@model\nI bend it back.\n"
     ));
     let found =
-        "- findings before later work (may be outdated):\n- The fan is loud because a blade is bent. [#3]";
+        "Findings before later work (may be outdated):\n- The fan is loud because a blade is bent. [#3]";
     let turns = "## Replies in earlier turns (may be outdated)\n- to #0: The pump is loud because its seal is worn. [#1]";
     assert!(page.contains(found) && page.contains(turns), "{page}");
     let again = super::said::page(&format!("@summary\n{page}\n@user\nGo on.\n"));

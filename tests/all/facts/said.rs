@@ -32,10 +32,10 @@ fn what_only_an_earlier_summary_tells_stands_behind_what_is_known() {
     let first = page(text);
     let at = |page: &str, what: &str| page.find(what).unwrap_or_else(|| panic!("{what}\n{page}"));
     assert!(at(&first, "The pump is loud") < at(&first, "The fan is loud"), "{first}");
-    assert!(first.contains("- from an earlier summary:\n- The fan is loud"), "{first}");
-    assert!(first.contains("- from an earlier summary:\n- done: The manual is complete"), "{first}");
+    assert!(first.contains("From an earlier summary:\n- The fan is loud"), "{first}");
+    assert!(first.contains("From an earlier summary:\n- done: The manual is complete"), "{first}");
     let second = page(&format!("@summary\n{first}\n@user\nGo on with the pump."));
-    assert_eq!(second.matches("from an earlier summary:").count(), 2, "{second}");
+    assert_eq!(second.matches("From an earlier summary:").count(), 2, "{second}");
 }
 
 #[test]

@@ -316,7 +316,7 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
     let left = last_report(history.messages(), |_| false).max(ended);
     let went_on = last_turning_point(history);
     let set = facts.iter().filter(|it| step(it) && it.voice() == Voice::Model).map(|it| it.message).max();
-    let forgotten = !kept_up && set.is_some_and(|it| is_forgotten(history, it));
+    let forgotten = set.filter(|it| !kept_up && is_forgotten(history, *it));
     for fact in facts.iter_mut().filter(|it| step(it)) {
         let summarized = fact.voice() == Voice::Summary;
         let settled_at = if summarized { went_on } else { left };
@@ -324,8 +324,15 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
             fact.topic = Topic::Unconfirmed;
         }
     }
-    if forgotten {
-        join_forgotten(facts);
+    if let Some(set) = forgotten {
+        // The report on the request that it served leaves nothing open, and the user went on.
+        let reported = |it: &AnsweredRequest| {
+            (it.request..it.reply).contains(&set)
+                && !it.leaves_open
+                && !it.passed_over
+                && last_prompt > Some(it.reply)
+        };
+        join_forgotten(facts, answers.iter().any(reported));
     }
     note_reported(facts);
 }
@@ -350,11 +357,12 @@ fn note_reported(facts: &mut [Fact]) {
     }
 }
 
-/// Joins the steps of a plan that was not kept up: of each alone, nothing shows whether it is done.
-fn join_forgotten(facts: &mut Vec<Fact>) {
+/// Joins the steps of a plan that was not kept up: of each alone, nothing shows whether it is done. `reported`: a report
+/// says that all of it is, so that the steps go.
+fn join_forgotten(facts: &mut Vec<Fact>, reported: bool) {
     let planned = |it: &Fact| it.is_open_step() && it.voice() == Voice::Model;
     let steps: Vec<Fact> = facts.extract_if(.., |it| planned(it)).collect();
-    let Some(at) = steps.iter().map(|it| it.message).max() else { return };
+    let Some(at) = steps.iter().map(|it| it.message).max().filter(|_| !reported) else { return };
     let told: Vec<&str> = steps.iter().map(|it| it.text.as_str()).collect();
     let text = format!("planned, never ticked: {}", told.join("; "));
     facts.push(Fact { topic: Topic::Unconfirmed, ..Fact::from_model(ModelTopic::Open, at, text) });

@@ -338,10 +338,14 @@ fn take_back_refusal(number: usize, offer: &str, facts: &mut [Fact]) {
 static OF_SECTION: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?i)\b(?:so far|section|looks?|right|good|sense|match|works?|ok(?:ay)?)\b");
 
+/// A question about what the sentence before it names.
+static HAS_PRONOUN: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)\b(?:it|this|that|these|those|them)\b");
+
 /// A short question, preceded by the sentence before it, which says what it is about. A question on a line of
 /// its own that asks whether a section is right is preceded by the section's heading.
 fn in_context<'a>(text: &str, question: &'a str) -> Cow<'a, str> {
-    /// A question of at least this many characters says itself what it is about.
+    /// A question of at least this many characters says itself what it is about; one with a pronoun, if it has twice as
+    /// many.
     const LONG: usize = 45;
     const LEAD_CHARS: usize = 160;
     /// Minimum words of the sentence before it.
@@ -349,13 +353,13 @@ fn in_context<'a>(text: &str, question: &'a str) -> Cow<'a, str> {
     if let Some(offers) = offered_list(text, question) {
         return offers.into();
     }
-    let Some(at) = text.rfind(question).filter(|_| question.chars().count() < LONG) else {
-        return question.into();
-    };
+    let length = question.chars().count();
+    let short = length < LONG || length < 2 * LONG && HAS_PRONOUN.is_match(question);
+    let Some(at) = text.rfind(question).filter(|_| short) else { return question.into() };
     let above = &text[..at];
     let line = above.rsplit('\n').next().unwrap_or_default();
-    let prose =
-        line.starts_with(|it: char| it.is_alphabetic() || it == '*' || it == '`') && !line.starts_with("* ");
+    let line = without_markers(line);
+    let prose = line.starts_with(|it: char| it.is_alphabetic() || it == '*' || it == '`');
     let beside = sentences(line).pop().filter(|it| prose && it.split_whitespace().count() >= WORDS);
     let section =
         || OF_SECTION.is_match(question).then(|| above.lines().rev().find(|it| is_heading(it.trim())));
@@ -446,7 +450,7 @@ static ACCUSES: AsciiFirstRegex = AsciiFirstRegex::new(
 );
 /// A prompt that begins another subject, though it may begin with a word of approval.
 static NEXT_SUBJECT: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)^\W*ok(?:ay)?\W+(?:so )?(?:now (?:we|i|here|there|the|it)|i (?:made|did) (?:some|a few|the|more))\b",
+    r"(?i)^\W*ok(?:ay)?\W+(?:so )?(?:now (?:we|i|here|there|the|it)|i (?:made|did) (?:some|a few|the|more)|i(?:['’]ve)? (?:\w{3,}ed|ran|got|sent|saw|put))\b",
 );
 
 /// Whether the reply to a question decides it. After a question that yes or no answers, the user may begin another

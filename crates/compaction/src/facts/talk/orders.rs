@@ -63,7 +63,7 @@ fn sentences_of<'p>(prompt: &'p Prompt) -> Vec<(&'p str, Region, &'p str)> {
         let regions = regions(part);
         let asked_about = is_asked_about(&regions);
         let orders = |kind: Region| match kind {
-            Region::Typed => true,
+            Region::Typed | Region::ClientText => true,
             Region::Document | Region::HarnessText => !asked_about,
             Region::Block | Region::Diff | Region::Log | Region::Transcript => false,
         };
@@ -115,7 +115,8 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, answers: bool
         };
         if let Some(polarity) = polarity.filter(|_| !only_asks(sentence) && !describes()) {
             let binds = || plan.is_some_and(|it| it.binds(part, sentence, polarity, whole));
-            if document && !in_list && !binds() {
+            let client = region == Region::ClientText;
+            if document && !in_list && !binds() || client && polarity != Polarity::Forbid {
                 continue;
             }
             // These do not count toward `MAX_DOCUMENT_RULES`.
@@ -123,7 +124,9 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, answers: bool
             let alone = whole || in_list || briefs && prohibits();
             let typed = region == Region::Typed;
             let describes = DESCRIBES_FEATURE.is_match(part) && !prohibits() || OF_PRODUCT.is_match(sentence);
-            let topic = if !typed || describes || !in_list && is_listed_task(part, sentence) {
+            let topic = if client {
+                Topic::Constraints
+            } else if !typed || describes || !in_list && is_listed_task(part, sentence) {
                 Topic::Directives
             } else {
                 rule_topic(sentence, polarity)
@@ -173,8 +176,9 @@ fn without_refusal<'a>(part: &str, sentence: &'a str, answers: bool) -> Option<C
 }
 
 /// A refusal of what was offered, which forbids nothing: "不需要了，保持现状即可".
-static NO_NEED: AsciiFirstRegex =
-    AsciiFirstRegex::new(r"^\W*(?:不需要|不用|无需|無需|不必)(?:了|啦)?(?:[，,。.!！]|$)");
+static NO_NEED: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"^\W*(?:(?:不需要|不用|无需|無需|不必)(?:了|啦)?|\S{0,16}しなくて(?:も)?(?:いい|良い)(?:です)?よ?)(?:[，,。.!！]|$)",
+);
 
 /// A prompt whose sentences say what a feature does, not how to work: Spec Kit's command for a specification.
 static DESCRIBES_FEATURE: AsciiFirstRegex = AsciiFirstRegex::new(r"^\s*/(?:speckit\.)?specify\b");

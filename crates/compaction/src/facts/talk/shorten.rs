@@ -79,7 +79,10 @@ fn key_lines<'a>(all: &[&'a str], chars: usize) -> (Vec<KeyLine<'a>>, usize) {
             picked[at] = Some(line);
         }
     }
-    left -= fill_items(all, left, &mut picked);
+    // What each section begins with, then items.
+    let begins = |at: usize| at > 0 && is_title(all[at - 1]);
+    left -= fill_leads(all, left, begins, &mut picked);
+    left -= fill_leads(all, left, |at| is_item(all[at]), &mut picked);
     // A report without headings and conclusions says most at its beginning; any other does not end before half of the
     // room is used.
     let is_plain = !ranked.iter().any(|it| it.0 > 1);
@@ -331,10 +334,15 @@ fn counted(heading: &str) -> Option<usize> {
     WORDS.iter().position(|it| *it == word).map(|it| it + 2).or_else(|| word.parse().ok())
 }
 
-/// Picks the first sentences of list items that are no offers, with the lines that introduce them, from the beginning
-/// on, as far as `room` characters go. Returns the number of characters used.
-fn fill_items<'a>(all: &[&'a str], room: usize, picked: &mut [Option<&'a str>]) -> usize {
-    /// Characters of an item's first sentences; a longer first sentence is picked up to `LONGEST`.
+/// Picks the first sentences of lines for which `may` holds and that are no offers, with the lines that introduce them,
+/// from the beginning on, as far as `room` characters go. Returns the number of characters used.
+fn fill_leads<'a>(
+    all: &[&'a str],
+    room: usize,
+    may: impl Fn(usize) -> bool,
+    picked: &mut [Option<&'a str>],
+) -> usize {
+    /// Characters of a line's first sentences; a longer first sentence is picked up to `LONGEST`.
     const LEAD: usize = 120;
     const LONGEST: usize = 200;
     let count = |it: &str| it.chars().count() + 2;
@@ -346,7 +354,7 @@ fn fill_items<'a>(all: &[&'a str], room: usize, picked: &mut [Option<&'a str>]) 
     // A list whose first item does not fit would lose its introduction.
     let mut skips = false;
     for at in 0..all.len() {
-        if introduces(all[at]) || !is_item(all[at]) {
+        if introduces(all[at]) || !may(at) {
             head = introduces(all[at]).then_some(at).or(head.filter(|it| is_title(all[*it])));
             skips = false;
             continue;
@@ -417,8 +425,9 @@ fn first_sentences(line: &str, chars: usize) -> &str {
     let may_end = |at: usize| all.get(at + 1).is_none_or(|next| !begins_with_contrast(next));
     let ends = all.iter().enumerate().filter(|it| may_end(it.0));
     let ends = ends.map(|(_, it)| offset(it, line) + it.len());
-    // What looks like the end of a sentence inside code in backticks is not one.
+    // What looks like the end of a sentence inside code in backticks is not one, nor is that of "1." and "A.".
     let ends = ends.filter(|end| line[..*end].matches('`').count().is_multiple_of(2));
+    let ends = ends.filter(|end| line[..*end].chars().filter(|it| it.is_alphanumeric()).nth(1).is_some());
     let fits = |end: &usize| line[..*end].chars().count() <= chars;
     let mut ends = ends.peekable();
     let first = ends.peek().copied().unwrap_or(line.len());
@@ -440,13 +449,13 @@ fn join<'a>(lines: impl IntoIterator<Item = KeyLine<'a>>, chars: usize) -> Strin
                 " … "
             } else if out.ends_with(['.', '!', '?', ':', ';', '…', '。', '！', '？', '：', '；']) {
                 " "
-            } else if titled {
+            } else if titled && !is_title(sentence) {
                 ": "
             } else {
                 "; "
             });
         }
-        titled = is_title(sentence) && !NUMBERED_HEADING.is_match(sentence);
+        titled = is_title(sentence);
         let text = without_bold(&flat(without_markers(sentence)));
         out.push_str(text.trim_end_matches(['-', '–', '—', ' ']));
         if out.chars().count() > chars {

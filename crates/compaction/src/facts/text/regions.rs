@@ -21,6 +21,8 @@ pub(crate) enum Region {
     Document,
     /// What a harness writes to every model before and after the task.
     HarnessText,
+    /// What a client writes before every first prompt: its prohibitions hold for the whole session.
+    ClientText,
 }
 
 /// The speaker's name at the start of a line.
@@ -396,12 +398,15 @@ fn mark_harness_text(lines: &[&str], kinds: &mut [Region]) {
     }
 }
 
+/// The tag of what Conductor writes before a prompt.
+pub(crate) const CLIENT_TEXT: &str = "<system_instruction>";
+
 /// Marks what Conductor writes before a prompt.
 fn mark_client_text(lines: &[&str], kinds: &mut [Region]) {
     let is = |tag: &'static str| move |it: &&str| it.trim() == tag;
-    let Some(from) = lines.iter().position(is("<system_instruction>")) else { return };
+    let Some(from) = lines.iter().position(is(CLIENT_TEXT)) else { return };
     if let Some(length) = lines[from..].iter().position(is("</system_instruction>")) {
-        kinds[from..=from + length].fill(Region::HarnessText);
+        kinds[from..=from + length].fill(Region::ClientText);
     }
 }
 
@@ -471,7 +476,7 @@ mod tests {
             ("Run these:\n$ npm i\n$ npm test\nand then always commit.", "Typed: Run these:"),
             (
                 "<system_instruction>\nYou are in a workspace.\n</system_instruction>\n\nMend it.",
-                "HarnessText: <system_instruction> | Typed: ",
+                "ClientText: <system_instruction> | Typed: ",
             ),
             (
                 "Look at this change.\n\n=== DIFF: a.ts ===\n+// never do this\n \n+x();\n\nThen list what you find.",

@@ -107,16 +107,20 @@ fn is_code(path: &str) -> bool {
     path.rsplit_once('.').is_some_and(|it| CODE.contains(&it.1))
 }
 
-/// Whether a command builds, lints or tests, and does not only prepare that.
-fn is_check(command: &str, parsed: &ParsedCommand) -> bool {
+/// The builds, linters and tests that a command runs, without what only prepares them.
+fn checks_of(command: &str, parsed: &ParsedCommand) -> Vec<Operation> {
     let only_prepares = |it: &Operation| it.name.split([' ', ':']).any(|it| PREPARES.contains(&it));
     let checker = |it: &str| it.ends_with("lint") || CHECKERS.contains(&it);
     let checks =
         |it: &Operation| it.name.split(' ').next().is_some_and(checker) || it.checks() && !only_prepares(it);
-    !command::has_inline_script(command) && parsed.operations().iter().any(checks)
+    if command::has_inline_script(command) {
+        return Vec::new();
+    }
+    parsed.operations().into_iter().filter(checks).collect()
 }
 
-/// The successful checks after which code of the project was edited that is still there: message and command.
+/// The successful checks after which code of the project was edited that is still there, and which no later command
+/// repeated with success: message and command.
 pub(crate) fn outdated(facts: &[Fact]) -> HashSet<(usize, &str)> {
     let edited = |it: &&Fact| match it.detail {
         Detail::File { op, .. } => {
@@ -127,11 +131,21 @@ pub(crate) fn outdated(facts: &[Fact]) -> HashSet<(usize, &str)> {
         _ => false,
     };
     let last = facts.iter().filter(edited).map(|it| it.message).max().unwrap_or(0);
-    let ran = |it: &&Fact| {
-        let Detail::Command { outcome, .. } = &it.detail else { return false };
-        it.message < last && outcome.ok == Some(true) && is_check(&it.text, &ParsedCommand::of(&it.text))
+    let passed = facts.iter().filter_map(|it| {
+        let Detail::Command { outcome, .. } = &it.detail else { return None };
+        let passed = outcome.ok == Some(true);
+        let checks = passed.then(|| checks_of(&it.text, &ParsedCommand::of(&it.text)))?;
+        (!checks.is_empty()).then_some((it.message, it.text.as_str(), checks))
+    });
+    let passed: Vec<(usize, &str, Vec<Operation>)> = passed.collect();
+    let again = |message: usize, check: &Operation| {
+        let later = passed.iter().filter(|it| it.0 > message).flat_map(|it| &it.2);
+        later.into_iter().any(|it| it.name == check.name && it.covers(check))
     };
-    facts.iter().filter(ran).map(|it| (it.message, it.text.as_str())).collect()
+    let is_outdated = |(message, _, checks): &&(usize, &str, Vec<Operation>)| {
+        *message < last && !checks.iter().all(|it| again(*message, it))
+    };
+    passed.iter().filter(is_outdated).map(|it| (it.0, it.1)).collect()
 }
 
 fn read(text: &str) -> Diagnostics {
@@ -248,7 +262,7 @@ impl Checks {
 
     /// Notes that a check ran, however it ended.
     pub(super) fn note(&mut self, run: &Run) {
-        if is_check(run.command, run.parsed) {
+        if !checks_of(run.command, run.parsed).is_empty() {
             self.last = Some((run.number, run.command.to_owned()));
         }
     }

@@ -48,9 +48,9 @@ impl Age {
     fn label(self) -> &'static str {
         match self {
             Self::Current => "",
-            Self::BeforeWork => "- findings before later work (may be outdated):\n",
-            Self::EarlierTurn => "- reports of earlier turns (may be outdated):\n",
-            Self::EarlierSummary => "- from an earlier summary:\n",
+            Self::BeforeWork => "Findings before later work (may be outdated):\n",
+            Self::EarlierTurn => "Reports of earlier turns (may be outdated):\n",
+            Self::EarlierSummary => "From an earlier summary:\n",
         }
     }
 }

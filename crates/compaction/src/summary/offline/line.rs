@@ -1,6 +1,7 @@
 //! How a fact is written as one line that can be read back.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use super::quote::{SHORTENED, cut, finished_plan, words};
 use super::script;
@@ -111,8 +112,11 @@ fn raw_line(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
                 single(words(fact, chars)).ending(style.over_since(fact).map_or("", |_| OF_EARLIER_REQUEST))
             }
             Topic::Current => {
-                let suffix = style.goes_on.filter(|it| it.0 == fact.message).map_or("", |it| it.1);
-                single(words(fact, chars)).ending(suffix)
+                let suffix = style.goes_on.as_ref().filter(|it| it.0 == fact.message);
+                single(words(fact, chars)).ending(suffix.map_or("", |it| &it.1))
+            }
+            Topic::Requests | Topic::UserMessages => {
+                single(words(fact, chars)).ending(&style.reply_to_said(fact))
             }
             _ => match fact.topic.row().mark {
                 Some(mark) => single(format!("{} {}", style.mark(mark), cut(&fact.text, chars))),
@@ -191,6 +195,30 @@ pub(super) fn last_work(ledger: &Ledger) -> Option<usize> {
         | Detail::Symbol { .. } => false,
     };
     ledger.facts.iter().filter(works).map(|it| it.message).max()
+}
+
+/// The last change of a file and the last command with effects in a range of messages, in order on one line; empty if
+/// there are none.
+pub(super) fn last_done(ledger: &Ledger, within: Range<usize>) -> String {
+    /// Characters of the command.
+    const COMMAND: usize = 80;
+    let (mut change, mut run) = (None, None);
+    let facts = ledger.facts.iter().filter(|it| within.contains(&it.message));
+    for fact in facts {
+        let (last, text) = match &fact.detail {
+            Detail::File { op, .. } if op.changes() => {
+                (&mut change, format!("{} {}", op_words(*op), fact.text))
+            }
+            Detail::Command { outcome, read_only: false } => {
+                (&mut run, format!("{} → {}", command(&fact.text, COMMAND), outcome_text(outcome, None)))
+            }
+            _ => continue,
+        };
+        *last = last.take().max(Some((fact.message, text)));
+    }
+    let mut done: Vec<(usize, String)> = change.into_iter().chain(run).collect();
+    done.sort_unstable();
+    one_line(done.iter().map(|(at, it)| format!("{it} [#{at}]")).collect::<Vec<_>>().join(", "))
 }
 
 /// Failed commands whose failure a later message resolved: message and command, and the later message.

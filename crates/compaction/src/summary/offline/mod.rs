@@ -175,7 +175,7 @@ fn write_slice(
         goes_on: step
             .as_ref()
             .or(ledger.about(Topic::Current).last())
-            .and_then(|it| Some((it.message, went_on(history, it.message, ask.region.end)?))),
+            .and_then(|it| Some((it.message, went_on(history, ledger, it.message, ask.region.end)?))),
         answers: facts::answers(history),
         refuted: facts::refuted_replies(history),
         requests: (listed_topic(&ask.spec.sections, Topic::Replies) == Topic::Replies)
@@ -260,10 +260,12 @@ fn finished(history: &History, ledger: &Ledger) -> Option<usize> {
 }
 
 /// The suffix of the step in message `at` if its turn went on: before message `end`, or behind the summary.
-fn went_on(history: &History, at: usize, end: usize) -> Option<&'static str> {
+fn went_on(history: &History, ledger: &Ledger, at: usize, end: usize) -> Option<String> {
     let messages = history.messages();
     if messages[at + 1..end.max(at + 1)].iter().any(|it| it.calls().next().is_some()) {
-        return Some(facts::MORE_DONE);
+        let done = line::last_done(ledger, at + 1..end);
+        let colon = if done.is_empty() { "" } else { ": " };
+        return Some(format!("{}{colon}{done})", facts::MORE_DONE));
     }
     let same_turn =
         messages[at + 1..].iter().position(|it| it.is_prompt()).is_none_or(|it| at + 1 + it >= end);
@@ -272,9 +274,9 @@ fn went_on(history: &History, at: usize, end: usize) -> Option<&'static str> {
     };
     let behind = same_turn && messages[end..].iter().take_while(|it| !it.is_prompt()).any(spoken);
     if behind {
-        return Some(facts::GOES_ON);
+        return Some(facts::GOES_ON.to_owned());
     }
-    messages[end..].iter().any(Message::is_prompt).then_some(facts::FOLLOWED)
+    messages[end..].iter().any(Message::is_prompt).then(|| facts::FOLLOWED.to_owned())
 }
 
 fn admitted<'i, 'a>(
@@ -345,8 +347,8 @@ fn items<'a>(
     let words = |topic: Topic| {
         facts.iter().filter(move |it| it.topic == topic).map(|it| (it.message, it.text.as_str()))
     };
-    // Of a report, the last step tells more than a finding that begins alike.
-    let steps: HashMap<_, _> = words(Topic::Current).collect();
+    // Of a report, the last step tells more than a finding or reply that begins alike.
+    let steps: Vec<_> = words(Topic::Current).collect();
     let goal: HashSet<_> = words(Topic::Goal).collect();
     let last: HashSet<_> = words(Topic::Last).collect();
     let answers: HashSet<_> = words(Topic::Decisions).collect();
@@ -362,10 +364,9 @@ fn items<'a>(
     };
     let mut out = Vec::new();
     for &fact in &facts {
-        let binds = fact.detail == Detail::Rule(Polarity::Forbid);
         // A finished task's directive moves to the user's messages if directives have a section of their own.
         let earlier = is_of_answered(fact, answered)
-            && !binds
+            && fact.detail != Detail::Rule(Polarity::Forbid)
             && listed_topic(&ask.spec.sections, fact.topic) == fact.topic;
         let said_in = section(Topic::UserMessages).filter(|_| earlier);
         let Some(place) = said_in.or_else(|| section_for(&ask.spec.sections, fact)) else { continue };
@@ -385,7 +386,9 @@ fn items<'a>(
             Topic::Last => goal.contains(&me),
             Topic::Commands | Topic::Errors => told.contains(&me) || is_logged(fact, &logs),
             Topic::Files | Topic::Identifiers => tail.says(fact),
-            Topic::Findings => steps.get(&fact.message).is_some_and(|it| begins_alike(it, me.1)),
+            Topic::Findings | Topic::Replies => {
+                steps.iter().any(|it| it.0 == me.0 && begins_alike(it.1, me.1))
+            }
             // It is listed with its outcome among the commands, if these have a section.
             Topic::Setup => fact.voice() == Voice::Tools && section(Topic::Commands).is_some(),
             _ => false,
@@ -402,8 +405,7 @@ fn items<'a>(
         let lower = if focus.is_empty() { String::new() } else { fact.text.to_lowercase() };
         let focused = focus.iter().any(|it| lower.contains(it));
         let ended = ends.get(&std::ptr::from_ref(fact)).copied();
-        let topic = if said_in.is_some() { Topic::UserMessages } else { fact.topic };
-        let topic = listed_topic(&ask.spec.sections, topic);
+        let topic = listed_topic(&ask.spec.sections, said_in.map_or(fact.topic, |_| Topic::UserMessages));
         out.push(Candidate { fact, kind, section: place, topic, focused, ended, now: None });
     }
     out

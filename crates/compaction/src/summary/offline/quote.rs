@@ -1,7 +1,7 @@
 //! How words of the user and the model are quoted: typed before pasted text, and both ends of a long text.
 
 use super::SHORT;
-use crate::facts::text::regions::{Region, regions};
+use crate::facts::text::regions::{CLIENT_TEXT, Region, regions};
 use crate::facts::text::typed::is_slash_command;
 use crate::facts::text::{clip, clip_end, flat, without_cut_announcement};
 use crate::facts::{Fact, Voice, error_lines, is_plan};
@@ -22,7 +22,7 @@ pub(super) fn words(fact: &Fact, chars: usize) -> String {
 const FEW: usize = 24;
 
 fn quoted(said: &str, chars: usize) -> String {
-    let plain = unboxed(said);
+    let plain = without_client_text(unboxed(said));
     // A text that is nothing but a code block is quoted without its fence.
     let bare = plain.trim().strip_prefix("```").and_then(|it| it.strip_suffix("```"));
     let text = flat(bare.filter(|it| !it.contains("```")).unwrap_or(&plain));
@@ -101,6 +101,16 @@ pub(super) fn finished_plan(text: &str) -> Option<String> {
 
 /// Suffix of words that are told in part.
 pub(super) const SHORTENED: &str = " (shortened; full text through recall)";
+
+/// A prompt without what a client wrote before it.
+fn without_client_text(said: String) -> String {
+    if !said.contains(CLIENT_TEXT) {
+        return said;
+    }
+    let own = regions(&said).into_iter().filter(|it| it.0 != Region::ClientText);
+    let own: String = own.map(|it| it.1).collect();
+    if own.trim().is_empty() { said } else { own.trim().to_owned() }
+}
 
 /// Removes the frame that a terminal drew around copied text.
 fn unboxed(text: &str) -> String {
@@ -185,7 +195,7 @@ fn unpasted(text: &str) -> (Vec<String>, Vec<Pasted<'_>>) {
             Region::Block | Region::Document => usize::MAX,
             Region::Diff => DIFF,
             Region::Log | Region::Transcript => LOGGED,
-            Region::HarnessText => MANUAL,
+            Region::HarnessText | Region::ClientText => MANUAL,
         };
         // A fence may share its line with content; the language after an opening fence is not content.
         let bare = region.lines().enumerate().map(|(at, it)| match it.trim_start().strip_prefix("```") {

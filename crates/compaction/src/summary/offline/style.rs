@@ -26,7 +26,7 @@ pub(super) struct LineStyle<'a> {
     /// Replies that the user's next message refutes: that message, and its first sentence.
     pub(super) refuted: HashMap<usize, (usize, String)>,
     /// The message of the last step, and its suffix, if its turn went on.
-    pub(super) goes_on: Option<(usize, &'static str)>,
+    pub(super) goes_on: Option<(usize, String)>,
     /// Requests, in order, each with the message that answered it.
     pub(super) answers: Vec<AnsweredRequest>,
     /// The requests of the user, in order, if replies have a section of their own.
@@ -77,6 +77,12 @@ impl LineStyle<'_> {
             None if request && self.replied.is_some() => REPLIED_BELOW.to_owned(),
             None => String::new(),
         }
+    }
+
+    /// The suffix of an earlier request of the user that says where the reply to it was, where replies have a section.
+    pub(super) fn reply_to_said(&self, fact: &Fact) -> String {
+        let by = self.answers.iter().find(|it| it.request == fact.message && it.reply < self.end);
+        by.filter(|it| self.requests.is_some() && !it.passed_over).map_or_else(String::new, replied)
     }
 
     /// The suffix of the last request, told in at most `chars` characters.

@@ -61,7 +61,7 @@ const SETTINGS_COMMANDS: [&str; 26] = [
 
 /// Whether the client wrote this text in a user row: the record of a local command, a reminder.
 pub fn is_clients(text: &str) -> bool {
-    let text = text.trim_start();
+    let text = behind_reminders(text);
     if text.starts_with("<command-message>") || text.starts_with("<command-name>") {
         // The arguments of a prompt command are a request of the user.
         let element = |start: &str, end: &str| Some(text.split_once(start)?.1.split_once(end)?.0.trim());
@@ -78,6 +78,16 @@ pub fn is_clients(text: &str) -> bool {
         return text.split(FROM_LEAD).skip(1).all(notice);
     }
     text.is_empty() || CLIENT_TEXTS.iter().any(|it| text.starts_with(it))
+}
+
+/// A text without the reminders that the client puts before what the user typed.
+fn behind_reminders(text: &str) -> &str {
+    const TAGS: [&str; 2] = ["<system-reminder>", "</system-reminder>"];
+    let mut rest = text.trim_start();
+    while let Some((_, behind)) = rest.strip_prefix(TAGS[0]).and_then(|it| it.split_once(TAGS[1])) {
+        rest = behind.trim_start();
+    }
+    rest
 }
 
 /// Whether a part is a text of white space only.

@@ -169,8 +169,9 @@ pub(crate) const REPLIED_BELOW: &str = " (the last message below is the reply; i
 /// Suffix of the last step, if the messages after the summary go on with it.
 pub(crate) const GOES_ON: &str = " (continues in the messages below)";
 
-/// As [`GOES_ON`], if the model called more tools in between without a word.
-pub(crate) const MORE_DONE: &str = " (more work followed)";
+/// Begins what stands in place of [`GOES_ON`] if the model called more tools in between without a word: the last change
+/// and command may follow behind a colon.
+pub(crate) const MORE_DONE: &str = " (more work followed";
 
 /// Suffix of a prohibition in a request before the current one, which was answered.
 pub(crate) const OF_EARLIER_REQUEST: &str = " (of an earlier request)";
@@ -205,13 +206,12 @@ pub(in crate::facts) const UNCHECKED_ONCE: &str = "` last ran before the edits o
 pub(in crate::facts) const BELOW_ONCE: &str = " (asked now, whole below)";
 
 /// Suffixes that say how a line relates to the messages after it, now and in older summaries.
-pub(in crate::facts) const SUFFIXES: [&str; 11] = [
+pub(in crate::facts) const SUFFIXES: [&str; 10] = [
     TOUCHED,
     REPORTED,
     EARLIER,
     FOLLOWED,
     GOES_ON,
-    MORE_DONE,
     OF_EARLIER_REQUEST,
     REPLIED_BELOW,
     " (the messages below end with a reply, which tells what is left)",

@@ -21,8 +21,8 @@ use crate::facts::{Detail, Fact, FileOp, Polarity, Topic};
 use files::is_path_only;
 use headings::{
     ALL_COMPLETE, ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, ANSWERED_ONCE, BELOW,
-    BELOW_ONCE, BOILERPLATE, Heading, LOOKS, SAYS_NONE, STEP_BOXES, STEP_MARKS, SUFFIXES, heading_text,
-    is_lettered, op_in, parse_heading, reply,
+    BELOW_ONCE, BOILERPLATE, Heading, LOOKS, MORE_DONE, SAYS_NONE, STEP_BOXES, STEP_MARKS, SUFFIXES,
+    heading_text, is_lettered, op_in, parse_heading, reply,
 };
 use history::{History, Kind, Message, Part};
 
@@ -426,13 +426,16 @@ impl SummaryReader<'_> {
         // Our format: a goal or question that is marked as answered.
         let requests = matches!(topic, Topic::Goal | Topic::Last);
         let body = SUFFIXES.iter().find_map(|it| body.strip_suffix(it)).unwrap_or(&body);
+        let worked = body.rsplit_once(MORE_DONE).filter(|it| it.1.ends_with(')'));
+        let body = worked.map_or(body, |it| it.0);
         let [at, before, below] = ANSWERED_ONCE;
         let at = [ANSWERED, ANSWERED_BEFORE, ANSWERED_LATER, at, before]
             .iter()
             .find_map(|it| body.rsplit_once(it));
         let at = at.filter(|it| it.1.ends_with(')')).map(|it| it.0);
         let below = [ANSWERED_BELOW, below].iter().find_map(|it| body.strip_suffix(it));
-        let replied = at.or(below).filter(|_| requests || topic == Topic::Decisions);
+        let marked = requests || matches!(topic, Topic::Decisions | Topic::UserMessages);
+        let replied = at.or(below).filter(|_| marked);
         let goal = replied.filter(|_| requests);
         let refs = REFS.find(body).map(|it| it.as_str().to_owned());
         if goal.is_some() {

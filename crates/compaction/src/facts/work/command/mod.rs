@@ -24,7 +24,7 @@ pub use read_only::only_prepares;
 pub(in crate::facts::work) use read_only::program_is_read_only;
 
 /// Words of a command that builds, checks or runs a project.
-const SETUP_WORDS: [&str; 16] = [
+const SETUP_WORDS: [&str; 17] = [
     "test",
     "tests",
     "build",
@@ -33,6 +33,7 @@ const SETUP_WORDS: [&str; 16] = [
     "format",
     "check",
     "typecheck",
+    "type-check",
     "tsc",
     "install",
     "clippy",

@@ -98,7 +98,12 @@ pub(in crate::facts) fn in_prompt(text: &str) -> Vec<&str> {
     for (kind, region) in regions(text) {
         match kind {
             Region::Typed | Region::Document => out.extend(in_prose(region)),
-            Region::Block | Region::Diff | Region::Log | Region::Transcript | Region::HarnessText => {}
+            Region::Block
+            | Region::Diff
+            | Region::Log
+            | Region::Transcript
+            | Region::HarnessText
+            | Region::ClientText => {}
         }
     }
     distinct(out)

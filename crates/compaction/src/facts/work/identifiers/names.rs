@@ -227,7 +227,10 @@ fn is_name(kind: Name, text: &str, at: Range<usize>) -> bool {
         }
         Name::Ticket => {
             /// What reviews and plans number in the same way as tickets.
-            const NUMBERED: [&str; 6] = ["finding", "findings", "point", "step", "comment", "question"];
+            const NUMBERED: [&str; 12] = [
+                "as", "comment", "finding", "findings", "item", "line", "option", "point", "question", "row",
+                "rule", "step",
+            ];
             // Numbering: `1) issues 2) risks`.
             let numbers = name.contains(' ')
                 && behind.starts_with(')')

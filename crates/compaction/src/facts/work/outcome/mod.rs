@@ -77,6 +77,9 @@ static RUNNING: AsciiFirstRegex = AsciiFirstRegex::new(
 static COULD_NOT_START: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?m)^\S.*: (?:No module named \S+|command not found|(?:\[Errno 2\] )?[Nn]o such file or directory|error: (?:unrecognized|unexpected) .*)$",
 );
+/// The last line of a Python that did not find its script.
+static NO_SCRIPT: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?:\A|\n)\S*python[\d.]*(?:\.exe)?: can't open file [^\n]*\s*\z");
 /// Zsh found no file for a pattern.
 static NO_MATCH: AsciiFirstRegex = AsciiFirstRegex::new(r"^(?:zsh|\(eval\)):(?:\d+:)? ?no matches found: ");
 /// A program that the shell did not find.
@@ -488,7 +491,7 @@ impl Evidence<'_> {
             || not_found == Some(true)
             || self.crashes()
             || self.lacks_package(first)
-            || !self.prints_contents && DENIED.is_match(first)
+            || !self.prints_contents && (DENIED.is_match(first) || NO_SCRIPT.is_match(self.tail))
     }
 
     /// Whether its first program is one of Python and ended with an exception.

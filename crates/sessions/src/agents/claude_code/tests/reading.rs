@@ -293,6 +293,8 @@ fn whose_words() {
         .user("u6", "<command-message>init</command-message>\n<command-name>/init</command-name>")
         .user("u7", json!([{"type": "text", "text": "<system-reminder>x</system-reminder>"}, {"type": "text", "text": "mine too"}]))
         .says("a1", "ok")
+        .user("u8", "<system-reminder>x</system-reminder>\n\nand this")
+        .says("a2", "ok")
         .add("q1", json!({"type": "attachment", "attachment": {"type": "queued_command", "prompt": "typed", "commandMode": "prompt"}}))
         .add("q2", json!({"type": "attachment", "attachment": {"type": "queued_command", "prompt": "<task-notification>done</task-notification>", "commandMode": "task-notification"}}))
         .add("q3", json!({"type": "attachment", "attachment": {"type": "queued_command", "prompt": "ls", "commandMode": "bash"}}))
@@ -304,7 +306,8 @@ fn whose_words() {
          user: mine\ncontext: [Request interrupted by user for tool use]\n\
          user: <command-message>review</command-message>\n<command-name>/review</command-name>\n<command-args>the parser</command-args>\n\
          context: <command-message>init</command-message>\n<command-name>/init</command-name>\n\
-         user: <system-reminder>x</system-reminder> | mine too\nmodel: ok\nuser: typed\n\
+         user: <system-reminder>x</system-reminder> | mine too\nmodel: ok\n\
+         user: <system-reminder>x</system-reminder>\n\nand this\nmodel: ok\nuser: typed\n\
          context: <task-notification>done</task-notification>\nsystem: one\ntwo\n"
     );
 }
