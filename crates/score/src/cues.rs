@@ -179,8 +179,12 @@ pub(super) const TEMPLATE_ARGUMENTS: [[&str; 2]; 5] = [
     [" the original child process is still alive.\n\nFollow-up:\n", "\n## Acceptance Contract\n"],
 ];
 
+/// What Conductor puts before a prompt, and at its end for attached files.
+pub(super) const BEFORE_OWN_WORDS: [&str; 2] = ["<system_instruction>", "</system_instruction>"];
+
 /// From here to the end of the text, the client speaks.
-pub(super) const ENDS_OWN_WORDS: &[&str] = &["Operation stopped by hook", "[Request interrupted"];
+pub(super) const ENDS_OWN_WORDS: &[&str] =
+    &["Operation stopped by hook", "[Request interrupted", BEFORE_OWN_WORDS[0]];
 
 /// Words that set a chosen thing against a refused one. The chosen thing is to the left, except after
 /// `instead of` at the start of a clause.

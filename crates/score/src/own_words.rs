@@ -17,6 +17,9 @@ pub(crate) fn typed(text: &str) -> &str {
     let argument = text.trim().strip_prefix('"').and_then(|it| it.strip_suffix('"'));
     let text =
         argument.filter(|it| it.contains(' ') && !it.replace("\\\"", "").contains('"')).unwrap_or(text);
+    let [start, end] = cues::BEFORE_OWN_WORDS;
+    let behind = text.trim_start().strip_prefix(start).and_then(|it| it.split_once(end));
+    let text = behind.map_or(text, |it| it.1);
     let between = |[start, end]: [&str; 2]| text.split_once(start)?.1.split_once(end);
     if let Some((arguments, _)) = cues::TEMPLATE_ARGUMENTS.into_iter().find_map(between) {
         return arguments;

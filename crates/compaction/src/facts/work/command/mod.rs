@@ -24,7 +24,7 @@ pub use read_only::only_prepares;
 pub(in crate::facts::work) use read_only::program_is_read_only;
 
 /// Words of a command that builds, checks or runs a project.
-const SETUP_WORDS: [&str; 17] = [
+const SETUP_WORDS: [&str; 18] = [
     "test",
     "tests",
     "build",
@@ -34,6 +34,7 @@ const SETUP_WORDS: [&str; 17] = [
     "check",
     "typecheck",
     "type-check",
+    "check-types",
     "tsc",
     "install",
     "clippy",
