@@ -152,7 +152,8 @@ fn read(text: &str) -> Diagnostics {
     let text = without_escapes(clip(text, MAX_READ).0);
     let mut all = Diagnostics::new();
     let mut add = |file: &str, told: String| {
-        let told = flat(clip(told.trim_end_matches(['━', '─', ' ']), MAX_MESSAGE).0);
+        let (told, cut) = clip(told.trim_end_matches(['━', '─', ' ']), MAX_MESSAGE);
+        let told = flat(told) + if cut { " …" } else { "" };
         let of_file = all.entry(file.strip_prefix("./").unwrap_or(file).to_owned()).or_default();
         if of_file.len() < MAX_KEPT && !of_file.contains(&told) {
             of_file.push(told);
@@ -190,8 +191,8 @@ fn read(text: &str) -> Diagnostics {
     all
 }
 
-/// A long message of the TypeScript compiler, cut so that the last of the indented lines below it, which names the cause,
-/// has half of the room.
+/// Shortens a long TypeScript error to half of [`MAX_MESSAGE`] and appends its cause, the last indented line below it.
+/// Other messages are returned as they are.
 fn with_cause<'a>(told: &str, below: impl Iterator<Item = &'a str>) -> String {
     /// Maximum lines of a message.
     const LINES: usize = 40;
