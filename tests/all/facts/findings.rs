@@ -30,10 +30,13 @@ fn an_answer_in_json_is_cut_by_items() {
 fn a_long_report_keeps_its_places_rows_and_conclusion() {
     let prose = "The pump was looked at from all sides, and most of it is as it was last year. ".repeat(6);
     let page = page(&format!(
-        "@user\nHow is the pump?\n@model\n{prose}\n\n{prose}\n\n| part | state |\n|---|---|\n| valve | worn |\n\nCritical: `src/pump.rs:42` opens twice.\n\n{prose}\n\nThe valve must be replaced first."
+        "@user\nHow is the pump?\n@model\n{prose}\n\n{prose}\n\n| part | state |\n|---|---|\n| valve | worn |\n\nCritical: `src/pump.rs:42` opens twice.\n\n{prose}\n\nThe gate is shut by day.\n→ The basin is dry at noon.\n→ So the mill stops at `src/mill.rs:13`.\n\n{prose}\n\nThe valve must be replaced first."
     ));
     let step = page.lines().find(|it| it.contains("The valve must be replaced first")).unwrap();
     assert!(step.contains("valve | worn") && step.contains("`src/pump.rs:42` opens twice."), "{page}");
+    let chain =
+        "The gate is shut by day. → The basin is dry at noon. → So the mill stops at `src/mill.rs:13`.";
+    assert!(step.contains(chain), "{page}");
 }
 
 #[test]

@@ -257,17 +257,19 @@ fn keep_contrasts<'a>(all: &[&'a str], mut left: usize, picked: &mut [Option<&'a
 /// Keeps a line that begins with an arrow only with the one before it, whose consequence it is.
 fn keep_subjects<'a>(all: &[&'a str], mut left: usize, picked: &mut [Option<&'a str>]) {
     let count = |it: &str| it.chars().count() + 2;
-    for at in 1..all.len() {
-        if picked[at].is_none() || picked[at - 1].is_some() || !all[at].starts_with(['→', '⇒', '➜']) {
-            continue;
+    let arrows = (1..all.len()).filter(|at| all[*at].starts_with(['→', '⇒', '➜']));
+    // From the end, since the line before may begin with an arrow, too.
+    for at in arrows.clone().rev() {
+        if picked[at].is_some() && picked[at - 1].is_none() {
+            let subject = first_sentences(all[at - 1], left);
+            if count(subject) <= left {
+                left -= count(subject);
+                picked[at - 1] = Some(subject);
+            }
         }
-        let subject = first_sentences(all[at - 1], left);
-        if count(subject) <= left {
-            left -= count(subject);
-            picked[at - 1] = Some(subject);
-        } else {
-            picked[at] = None;
-        }
+    }
+    for at in arrows {
+        picked[at] = picked[at].filter(|_| picked[at - 1].is_some());
     }
 }
 
