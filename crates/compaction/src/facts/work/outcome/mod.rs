@@ -487,7 +487,7 @@ impl Evidence<'_> {
     /// [`Self::not_found`].
     fn could_not_start(&self, first: &str, not_found: Option<bool>) -> bool {
         let says = || COULD_NOT_START.is_match(first) || NO_MATCH.is_match(first);
-        first.lines().count() <= 2 && says()
+        first.lines().count() <= 2 && !self.looks_for_program() && says()
             || not_found == Some(true)
             || self.crashes()
             || self.lacks_package(first)
@@ -516,15 +516,20 @@ impl Evidence<'_> {
             && first.starts_with("Could not find package ")
     }
 
-    /// `None` if the shell found every program; `Some(true)` if its messages are the only informative lines.
+    /// Whether it only finds out that a program is missing: `gauge --version || true`.
+    fn looks_for_program(&self) -> bool {
+        self.parsed.hides_failure() && self.head.lines().count() == 1 && NOT_FOUND.is_match(self.head)
+    }
+
+    /// `None` if the shell found every program that must be there; `Some(true)` if its messages are the only informative
+    /// lines.
     fn not_found(&self) -> Option<bool> {
-        let found = NOT_FOUND.captures(self.head).filter(|_| self.masked)?;
+        let found = NOT_FOUND.captures(self.head).filter(|_| self.masked && !self.looks_for_program())?;
         let name = found.get(1).or_else(|| found.get(2))?.as_str();
         let mut words = self.command.split(|it: char| it.is_whitespace() || "|;&()\"'`".contains(it));
         let is_run = words.any(|it| it == name || it.rsplit('/').next() == Some(name));
         let alone = self.head.lines().filter(|it| is_informative(it)).all(|it| NOT_FOUND.is_match(it));
-        let looks = self.parsed.hides_failure() && self.head.lines().count() == 1;
-        (is_run && !looks && (alone || !self.parsed.hides_failure())).then_some(alone)
+        (is_run && (alone || !self.parsed.hides_failure())).then_some(alone)
     }
 
     /// The line that says why it failed.

@@ -398,6 +398,8 @@ fn believes_the_exit_code_before_the_text() {
         ),
         ("cd a && ls; gauge --version | head -1", "a.rs\nzsh:1: command not found: gauge", None, true, None),
         ("gauge || ./gauge.sh | tail", "zsh: command not found: gauge\nfine", None, true, Some(true)),
+        ("gauge --version || true", "zsh: command not found: gauge", Some(0), true, None),
+        ("gauge --version || true", "bash: line 1: gauge: command not found", Some(0), true, None),
         ("head notes; ls", "zsh: command not found: gauge\nnotes", None, true, None),
         (
             "go vet ./... | tail -3 && go test ./... | tail && lint run | tail -5",
