@@ -54,12 +54,14 @@ static LAST_WORDS: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 /// The failed step of the run on GitHub that a command waited for: `X Health check`. Without `--exit-status`, the command
 /// succeeds all the same.
 pub(super) fn failed_run(command: &str, tail: &str) -> Option<String> {
-    /// Jobs are marked at the beginning of the line, their steps are indented.
-    static ENDED: AsciiFirstRegex = AsciiFirstRegex::new(r"(?m)^X .+ · \d+$");
-    let (_, jobs) = tail.rsplit_once("\nJOBS\n").filter(|_| command.contains("gh run watch"))?;
+    /// The mark, workflow and id of the run, above its jobs: `X main Deploy · 12`.
+    static RUN: AsciiFirstRegex = AsciiFirstRegex::new(r"(?m)^\S .+ · \d+$");
+    let (above, jobs) = tail.rsplit_once("\nJOBS\n").filter(|_| command.contains("gh run watch"))?;
+    let failed = RUN.find_iter(above).last().is_some_and(|it| it.as_str().starts_with("X "));
+    // Jobs are marked at the beginning of the line, their steps are indented.
     let marked =
         |indent: &str| jobs.lines().find_map(|it| it.strip_prefix(indent).filter(|it| it.starts_with("X ")));
-    let step = ENDED.is_match(tail).then(|| marked("  ").or_else(|| marked(""))).flatten()?;
+    let step = failed.then(|| marked("  ").or_else(|| marked(""))).flatten()?;
     Some(step.trim_end().to_owned())
 }
 

@@ -566,7 +566,9 @@ fn an_exit_code_of_another_program_hides_no_failure() {
     };
     let run = "* main Deploy · 12\n\nJOBS\n* pump\n\nX main Deploy · 12\n\nJOBS\nX pump in 3s (ID 9)\n  ✓ Build\n  X Look at the pump\n";
     assert_eq!(of("gh run watch 12", run), (Some(false), "X Look at the pump".into()));
-    assert_eq!(of("gh run watch 12", &run.replace('X', "✓")).0, Some(true));
+    let passed = run.replace("X main", "✓ main");
+    assert_eq!(of("gh run watch 12", &passed).0, Some(true));
+    assert_eq!(of("cat notes; gh run watch 12", &format!("X valve · 4\n{passed}")).0, None);
     let crash = "Traceback (most recent call last):\n  File \"a.py\", line 1\nTypeError: no such pump\nwc: list: open: No such file or directory\n";
     assert_eq!(
         of("d=\"out\"; python3 a.py --out $d/list; wc -l list; sed -n 1,9p list", crash),
