@@ -473,6 +473,7 @@ mod tests {
             ("fnm exec --using=24 -- corepack pnpm exec vitest run", "vitest run"),
             ("npx", "npx"),
             ("pnpm --filter @a/web test && make -C src lint", "pnpm test, make lint"),
+            ("pnpm -C ui --filter web test && make -j4 -C src lint", "pnpm test, make lint"),
             ("cat > a.ts <<'E'\nrm x\nE\nnpm run check", "npm run check"),
             ("git commit -m \"$(cat <<'E'\na.b\nE\n)\"", "git commit"),
             ("./gradlew :app:test", "gradlew"),
@@ -486,6 +487,10 @@ mod tests {
         assert_eq!(
             ParsedCommand::of("bun test src/a.test.ts -t x").operations()[0].targets,
             ["src/a.test.ts"]
+        );
+        assert_eq!(
+            ParsedCommand::of("pnpm -C ui --filter=web test -t x").operations()[0].limits,
+            ["x", "ui", "web"]
         );
         for (command, expected) in [
             ("cat > a.md <<'E'\nrm x\nE", true),

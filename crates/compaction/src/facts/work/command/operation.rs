@@ -172,12 +172,27 @@ const SCOPED: [(&str, &[&str]); 5] = [
 ];
 
 /// What a program is limited to before its subcommand, and the words from the subcommand on: `web` and `test` of
-/// `pnpm --filter web test`.
-fn scope<'a, 'w>(program: &str, words: &'a [&'w str]) -> (Option<&'w str>, &'a [&'w str]) {
-    match (SCOPED.iter().find(|it| it.0 == program), words) {
-        (Some((_, options)), [option, value, rest @ ..]) if options.contains(option) => (Some(value), rest),
-        _ => (None, words),
+/// `pnpm -r --filter=web test`.
+fn scopes<'a, 'w>(program: &str, mut words: &'a [&'w str]) -> (Vec<&'w str>, &'a [&'w str]) {
+    let mut scopes = Vec::new();
+    let options = SCOPED.iter().find(|it| it.0 == program).map_or(&[][..], |it| it.1);
+    while let [option, rest @ ..] = words
+        && option.starts_with('-')
+        && !options.is_empty()
+    {
+        words = match (option.split_once('='), rest) {
+            (Some((name, value)), _) if options.contains(&name) => {
+                scopes.push(value);
+                rest
+            }
+            (None, [value, rest @ ..]) if options.contains(option) => {
+                scopes.push(value);
+                rest
+            }
+            _ => rest,
+        };
     }
+    (scopes, words)
 }
 
 /// The words of the program that a runner starts: `pytest -q` of `uv run python -m pytest -q`.
@@ -234,7 +249,7 @@ pub(super) fn operation(words: &[&str]) -> Option<Operation> {
     }
     let (head, rest) = without_runner(words).split_first()?;
     let mut name = file_name(head).to_owned();
-    let (scope, rest) = scope(&name, rest);
+    let (scopes, rest) = scopes(&name, rest);
     if let [_, option, script @ ..] = words
         && checks_syntax(words)
     {
@@ -277,7 +292,7 @@ pub(super) fn operation(words: &[&str]) -> Option<Operation> {
     let checks = name.split([' ', ':']).any(|it| SETUP_WORDS.contains(&it));
     let limited = checks || ["git checkout", "git switch"].contains(&name.as_str());
     let mut limits = if limited { limits(&rest[verbs..]) } else { Vec::new() };
-    limits.extend(scope.map(str::to_owned));
+    limits.extend(scopes.into_iter().map(str::to_owned));
     Some(Operation { name, targets, limits })
 }
 
