@@ -83,9 +83,11 @@ pub fn write(
     count: &dyn Fn(&str) -> u64,
 ) -> String {
     let tail = Tail::of(history, ask);
+    // Once for all slices: every command is parsed for it.
+    let outdated = facts::outdated_checks(&ledger.facts);
     let slices = slices(history, ask);
     if slices.len() < 2 {
-        return write_slice(history, ledger, ask, &tail, count);
+        return write_slice(history, ledger, ask, &tail, &outdated, count);
     }
     let spec = SummarySpec { slice_minutes: 0, ..ask.spec.clone() };
     // Newest first: each gets an equal share of what is left.
@@ -104,7 +106,7 @@ pub fn write(
             header: ask.header.filter(|_| first),
             ..ask.clone()
         };
-        let text = write_slice(history, ledger, &ask, &tail, count);
+        let text = write_slice(history, ledger, &ask, &tail, &outdated, count);
         if !text.is_empty() {
             let part = format!("{heading}{text}\n\n");
             left = left.saturating_sub(count(&part));
@@ -147,11 +149,13 @@ fn slices(history: &History, ask: &OfflineRequest) -> Vec<(String, Range<usize>)
     out
 }
 
+/// `outdated`: see [`LineStyle::outdated`].
 fn write_slice(
     history: &History,
     ledger: &Ledger,
     ask: &OfflineRequest,
     tail: &Tail,
+    outdated: &HashSet<(usize, &str)>,
     count: &dyn Fn(&str) -> u64,
 ) -> String {
     // A final answer behind the summary tells more than the last step.
@@ -187,7 +191,7 @@ fn write_slice(
         errors_apart,
         last_work: line::last_work(ledger),
         resolved: line::resolved_failures(ledger),
-        outdated: facts::outdated_checks(&ledger.facts),
+        outdated,
         last_runs: line::last_runs(ledger),
         went_ahead: ledger
             .about(Topic::Decisions)

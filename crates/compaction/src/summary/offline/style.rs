@@ -42,7 +42,7 @@ pub(super) struct LineStyle<'a> {
     /// Failed commands, by message and command, and the message that resolved the failure.
     pub(super) resolved: HashMap<(usize, String), usize>,
     /// Successful checks, by message and command, after which code was edited.
-    pub(super) outdated: HashSet<(usize, &'a str)>,
+    pub(super) outdated: &'a HashSet<(usize, &'a str)>,
     /// By key of a command, the last message in which it ran.
     pub(super) last_runs: HashMap<String, (usize, Option<bool>)>,
     /// Reports of the turns that decisions began, by the message of the decision.
