@@ -107,13 +107,13 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, answers: bool
         let in_list = (briefs && !bounded || region == Region::Typed) && is_listed_rule(part, sentence);
         let Some(own) = without_refusal(part, sentence, answers) else { continue };
         let polarity = polarity(&own).or_else(|| (whole || in_list).then_some(Polarity::Require));
-        let describes = || {
-            let review = reviews.iter().any(|it| std::ptr::eq(*it, part)) && DESCRIBES.is_match(sentence);
-            let tells = part.len() > LONG && !in_list && TELLS.is_match(sentence);
+        let is_no_order = || {
             let of_review = reviews.iter().any(|it| std::ptr::eq(*it, part));
-            (review || tells) && !ASKS_FOR.is_match(sentence) || of_review && PROPOSES.is_match(sentence)
+            let describes = of_review && DESCRIBES.is_match(sentence)
+                || part.len() > LONG && !in_list && TELLS.is_match(sentence);
+            describes && !ASKS_FOR.is_match(sentence) || of_review && PROPOSES.is_match(sentence)
         };
-        if let Some(polarity) = polarity.filter(|_| !only_asks(sentence) && !describes()) {
+        if let Some(polarity) = polarity.filter(|_| !only_asks(sentence) && !is_no_order()) {
             let binds = || plan.is_some_and(|it| it.binds(part, sentence, polarity, whole));
             let client = region == Region::ClientText;
             if document && !in_list && !binds() || client && polarity != Polarity::Forbid {
@@ -123,10 +123,11 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, answers: bool
             let prohibits = || polarity == Polarity::Forbid && PROHIBITS.is_match(sentence);
             let alone = whole || in_list || briefs && prohibits();
             let typed = region == Region::Typed;
-            let describes = DESCRIBES_FEATURE.is_match(part) && !prohibits() || OF_PRODUCT.is_match(sentence);
+            let of_feature =
+                DESCRIBES_FEATURE.is_match(part) && !prohibits() || OF_PRODUCT.is_match(sentence);
             let topic = if client {
                 Topic::Constraints
-            } else if !typed || describes || !in_list && is_listed_task(part, sentence) {
+            } else if !typed || of_feature || !in_list && is_listed_task(part, sentence) {
                 Topic::Directives
             } else {
                 rule_topic(sentence, polarity)
