@@ -12,8 +12,10 @@ use crate::facts::{Fact, Voice, input_of};
 use history::tools::{Meaning, meaning};
 use history::{Call, History, Message, Role};
 
-/// Prefixes of the outputs that only say that a sub-agent was started.
-const LAUNCHED: [&str; 2] = ["Async agent launched", "Spawned successfully"];
+/// Prefix of the output that says that a sub-agent was started in the background (Claude Code).
+const LAUNCHED: &str = "Async agent launched";
+/// Prefix of the output that says that a teammate was started (Claude Code).
+const SPAWNED: &str = "Spawned successfully";
 /// A shorter report says too little. Bytes.
 const MIN_BYTES: usize = 200;
 const MAX_REPORTS: usize = 4;
@@ -49,7 +51,8 @@ pub(super) fn read(history: &History) -> Vec<Fact> {
         reports.extend(outputs.map(|it| (number, without_receipt(it.text.as_str()).to_owned())));
         reports.extend(notices(message).into_iter().map(|it| (number, it.report)));
     }
-    reports.retain(|(_, it)| it.len() >= MIN_BYTES && !LAUNCHED.iter().any(|not| it.starts_with(not)));
+    let only_started = |it: &str| it.starts_with(LAUNCHED) || it.starts_with(SPAWNED);
+    reports.retain(|(_, it)| it.len() >= MIN_BYTES && !only_started(it));
     let tell = |(number, text): (usize, String)| {
         let told = in_short(&text, MAX_CHARS);
         let own = messages[number..].iter().filter(|it| speaks(it)).map(text_of_model);
@@ -143,12 +146,12 @@ fn notices(message: &Message) -> Vec<Notice> {
 
 /// The id of the agent that a call started, if it says that the agent runs in the background.
 fn started(name: &str, output: &str) -> Option<String> {
-    // Codex.
+    // Codex answers `{"task_name":"/root/x"}`, older versions `{"agent_id":"…"}`.
     if name == "spawn_agent" {
         let said: serde_json::Value = serde_json::from_str(output).ok()?;
         return ["task_name", "agent_id"].iter().find_map(|it| said[*it].as_str()).map(str::to_owned);
     }
-    let id = output.strip_prefix(LAUNCHED[0])?.split_once("agentId: ")?.1.split_whitespace().next();
+    let id = output.strip_prefix(LAUNCHED)?.split_once("agentId: ")?.1.split_whitespace().next();
     id.map(str::to_owned)
 }
 
@@ -159,7 +162,17 @@ fn ends(text: &str, agent: &str) -> bool {
         let answers = text.contains("FINAL_ANSWER") && text.contains(&format!("Sender: {agent}\n"));
         return answers || text.contains(&format!("\"agent_name\":\"{agent}\",\"agent_status\":{{"));
     }
-    text.contains(agent)
+    // Any other text with the id of an agent is taken for the news that it ended.
+    text.contains(agent) && !text.contains("<status>running</status>")
+}
+
+/// An agent that runs in the background.
+struct BackgroundAgent {
+    /// Number of the message that says that it was started.
+    message: usize,
+    id: String,
+    /// What it was started for; empty if unknown.
+    task: String,
 }
 
 /// The agents that were started in the background in the last two turns and have not ended (Claude Code, Codex).
@@ -169,8 +182,7 @@ pub(in crate::facts) fn running(history: &History) -> Vec<Fact> {
     let prompts: Vec<usize> = history.prompts().collect();
     let from = prompts.iter().rev().nth(TURNS - 1).copied().unwrap_or(0);
     let mut calls: HashMap<&str, &Call> = HashMap::new();
-    // Message, id, and what it was started for.
-    let mut agents: Vec<(usize, String, String)> = Vec::new();
+    let mut agents: Vec<BackgroundAgent> = Vec::new();
     for (number, message) in messages.iter().enumerate().skip(from) {
         calls.extend(
             message.calls().filter(|it| meaning(&it.name) == Meaning::Delegate).map(|it| (&*it.id, it)),
@@ -179,19 +191,19 @@ pub(in crate::facts) fn running(history: &History) -> Vec<Fact> {
             let text = output.text.as_str();
             let call = calls.get(&*output.id);
             if let Some((call, id)) = call.and_then(|it| Some((it, started(&it.name, text)?))) {
-                let what = input_of(call).get("description").and_then(|it| it.as_str()).map(flat);
-                agents.push((number, id, what.unwrap_or_default()));
-            } else if !agents.is_empty() && !text.contains("<status>running</status>") {
-                agents.retain(|it| !ends(text, &it.1));
+                let task = input_of(call).get("description").and_then(|it| it.as_str()).map(flat);
+                agents.push(BackgroundAgent { message: number, id, task: task.unwrap_or_default() });
+            } else {
+                agents.retain(|it| !ends(text, &it.id));
             }
         }
         let notice = message.role == Role::User && !message.is_prompt() && !agents.is_empty();
         let text = Some(message.plain()).filter(|_| notice).unwrap_or_default();
-        agents.retain(|it| !ends(&text, &it.1) && (it.2.is_empty() || !text.contains(&it.2)));
+        agents.retain(|it| !ends(&text, &it.id) && (it.task.is_empty() || !text.contains(&it.task)));
     }
-    let told = |(number, id, what): (usize, String, String)| {
-        let what = if what.is_empty() { String::new() } else { format!(": {what}") };
-        Fact::from_model(ModelTopic::Active, number, format!("background agent {id}{what}"))
+    let told = |BackgroundAgent { message, id, task }| {
+        let suffix = if task.is_empty() { String::new() } else { format!(": {task}") };
+        Fact::from_model(ModelTopic::Active, message, format!("background agent {id}{suffix}"))
     };
     agents.into_iter().map(told).collect()
 }
