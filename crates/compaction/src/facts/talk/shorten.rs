@@ -63,9 +63,9 @@ pub(in crate::facts) fn statements(text: &str) -> Vec<&str> {
 /// beginning on.
 fn key_lines<'a>(all: &[&'a str], chars: usize) -> (Vec<KeyLine<'a>>, usize) {
     let count = |it: &str| it.chars().count() + 2;
-    let whole = || all.iter().map(|it| KeyLine { text: it, after_gap: false }).collect();
+    let whole = || (all.iter().map(|it| KeyLine { text: it, after_gap: false }).collect(), 0);
     if all.iter().map(|it| count(it)).sum::<usize>() <= chars + 2 {
-        return (whole(), 0);
+        return whole();
     }
     let (ranked, has_salient) = ranked(all);
     // The first and last line may be long paragraphs.
@@ -89,25 +89,24 @@ fn key_lines<'a>(all: &[&'a str], chars: usize) -> (Vec<KeyLine<'a>>, usize) {
     let spare = if is_plain { left } else { left.saturating_sub(chars / 2) };
     left -= fill_from_the_beginning(all, spare, |it| is_plain || !is_title(it), &mut picked);
     if picked.iter().all(Option::is_none) {
-        return (whole(), 0);
+        return whole();
     }
     let left = restore_headings(all, left, &mut picked);
     let left = keep_contrasts(all, left, &mut picked);
     keep_subjects(all, left, &mut picked);
     let missing = (0..all.len()).filter(|at| picked[*at].is_none() && is_item(all[*at])).count();
     drop_empty_headings(all, &mut picked);
-    let mut out = Vec::new();
+    let mut out: Vec<KeyLine> = Vec::new();
     let (mut after_gap, mut introduced) = (false, false);
-    for (line, picked) in all.iter().zip(&picked) {
-        if let Some(text) = *picked {
+    for (line, picked) in all.iter().zip(picked) {
+        if let Some(text) = picked {
             out.push(KeyLine { text, after_gap: after_gap && !out.is_empty() });
             after_gap = false;
         }
         // Items that are left out are counted, and a heading says nothing by itself; but what "because:" introduces is
         // missed.
-        let unmissed = is_item(line) || is_title(line) || ends_with_colon(line);
-        let whole = *picked == Some(*line);
-        after_gap |= !whole && !unmissed || introduced && picked.is_none();
+        let needs_mark = !is_item(line) && !is_title(line) && !ends_with_colon(line);
+        after_gap |= needs_mark && picked != Some(*line) || introduced && picked.is_none();
         introduced = picked.is_some_and(ends_with_colon);
     }
     (out, missing)
