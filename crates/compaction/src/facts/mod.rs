@@ -40,7 +40,7 @@ pub(crate) use talk::decisions::asks_to_go_ahead;
 pub use talk::overruled::refuted_replies;
 pub(crate) use talk::replies::report_of_turn;
 pub use talk::replies::{
-    AnsweredRequest, answers, asked, final_answer, last_answered, last_reply, question_answered,
+    AnsweredRequest, answers, final_answer, last_answered, last_reply, question_answered, requests,
 };
 pub use talk::turn::last_step;
 pub(crate) use talk::{LONG_CHARS, at_length, only_agrees};

@@ -20,8 +20,8 @@ pub fn last_answered(history: &History) -> Option<usize> {
     last_report(messages, |number| is_answer(messages, number))
 }
 
-/// The messages in which the user asks for something, in order.
-pub fn asked(history: &History) -> Vec<usize> {
+/// The messages in which the user asks for something, even if only by a "yes", in order.
+pub fn requests(history: &History) -> Vec<usize> {
     let messages = history.messages();
     (0..messages.len()).filter(|it| is_asked(&messages[*it])).collect()
 }
@@ -234,6 +234,7 @@ pub(in crate::facts) fn leaves_open(text: &str) -> bool {
     leaves_question(text) || says_remaining(text) || CUES.unfinished.is_in(&Lowercased::of(text))
 }
 
+/// Whether the user asks for something in a message: as [`is_asked`], but by more than a "yes" or "continue".
 pub(in crate::facts) fn is_request(message: &Message) -> bool {
     // What an editor adds about its open files makes no request of a "yes".
     let asks = || match Prompt::of(message) {

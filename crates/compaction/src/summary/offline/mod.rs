@@ -183,7 +183,7 @@ fn write_slice(
         answers: facts::answers(history),
         refuted: facts::refuted_replies(history),
         requests: (listed_topic(&ask.spec.sections, Topic::Replies) == Topic::Replies)
-            .then(|| facts::asked(history)),
+            .then(|| facts::requests(history)),
         sealed: history.messages().iter().rposition(|it| it.replaced.is_some()),
         below: kept_requests(ledger, pursued, ask, tail),
         follows_up,
