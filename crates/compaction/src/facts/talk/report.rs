@@ -77,10 +77,10 @@ static AND_THEN: AsciiFirstRegex = AsciiFirstRegex::new(
 /// Whether a sentence announces a step, and nothing that follows it: a plan of several steps outlives the first.
 pub(super) fn announces(sentence: &str) -> bool {
     let bare = sentence.trim_start_matches(|it: char| !it.is_alphanumeric());
-    // "Now" before an announcement says that the step before is done, not this one.
-    let rest = bare.get(..4).filter(|it| it.eq_ignore_ascii_case("now ")).map_or(sentence, |_| &bare[4..]);
+    // "Now" is a cue of `fixed`, but here it says that the step before is done, not this one.
+    let after_now = ["now ", "Now "].iter().find_map(|it| bare.strip_prefix(it)).unwrap_or(sentence);
     CUES.announce.is_in(&Lowercased::of(sentence))
-        && !CUES.fixed.is_in(&Lowercased::of(rest))
+        && !CUES.fixed.is_in(&Lowercased::of(after_now))
         && !AND_THEN.is_match(sentence)
 }
 

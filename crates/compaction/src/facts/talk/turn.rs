@@ -125,17 +125,14 @@ pub(super) fn read_turn(messages: &[Message], request: usize, said: usize, facts
 static BEGINS_STEP: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?i)^\W*(?:task|step|phase|part|stage) \d{1,2} ?[:—–-] [^.!?]*\.?$");
 
-/// A text without announcements and headings of steps, and without what qualifies those: "But …".
+/// A text without announcements and headings of steps, and without the sentences right after them that qualify them
+/// ("But …").
 fn without_begun_steps(text: &str) -> String {
-    let mut gone: Vec<&str> = Vec::new();
-    let mut follows = false;
-    for sentence in sentences(text) {
-        follows = announces(sentence)
-            || BEGINS_STEP.is_match(sentence)
-            || follows && begins_with_contrast(sentence);
-        gone.extend(follows.then_some(sentence));
-    }
-    without_sentences(text, |it| gone.contains(&it))
+    let mut gone = false;
+    without_sentences(text, |it| {
+        gone = announces(it) || BEGINS_STEP.is_match(it) || gone && begins_with_contrast(it);
+        gone
+    })
 }
 
 /// The model says what is wrong.

@@ -82,7 +82,7 @@ pub(in crate::facts) fn sentences(text: &str) -> Vec<&str> {
 }
 
 /// A text without the sentences for which `gone` holds; what stands between them stays.
-pub(in crate::facts) fn without_sentences(text: &str, gone: impl Fn(&str) -> bool) -> String {
+pub(in crate::facts) fn without_sentences(text: &str, mut gone: impl FnMut(&str) -> bool) -> String {
     let over = sentences(text).into_iter().filter(|it| gone(it));
     over.fold(text.to_owned(), |rest, it| rest.replacen(it, "", 1))
 }
@@ -122,8 +122,9 @@ pub(in crate::facts) fn lines(text: &str) -> Vec<&str> {
     out
 }
 
-/// The only line of a code block, if it is short and has several words.
+/// The only line of a code block, if it may be a command: a single word is rather a name or a result.
 fn only_line<'a>(block: &[&'a str]) -> Option<&'a str> {
+    /// Maximum characters: a longer line is code.
     const CHARS: usize = 160;
     match *block {
         [line] if line.chars().count() <= CHARS && line.contains(' ') => Some(line),
