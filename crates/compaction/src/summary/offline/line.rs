@@ -142,9 +142,9 @@ fn command_line(fact: &Fact, outcome: &Outcome, chars: usize, style: &LineStyle,
     }
     let mut ended = outcome_text(outcome, (!style.errors_apart).then_some(chars.max(120)));
     // An outcome that was read from a summary may say so already.
-    let outdated = chars > FEW && style.outdated.contains(&(fact.message, &*fact.text));
-    if outdated && !ended.ends_with(EDITED_SINCE) {
-        ended.push_str(EDITED_SINCE);
+    let says = outcome.result.as_deref().is_some_and(|it| it.ends_with(EDITED_SINCE));
+    if chars > FEW && !says && style.outdated.contains(&(fact.message, &*fact.text)) {
+        ended = format!("{ended}, {EDITED_SINCE}");
     }
     let resolved = style.resolved.get(&(fact.message, fact.text.to_string()));
     let resolved = resolved.map(|by| format!(" → resolved at #{by}")).unwrap_or_default();
@@ -167,8 +167,8 @@ fn told_below(said: String, end: &str) -> String {
     short.map(str::to_owned).unwrap_or(said)
 }
 
-/// Suffix of the outcome of a check after which code was edited.
-const EDITED_SINCE: &str = ", code edited since";
+/// Last part of the outcome of a check after which code was edited.
+const EDITED_SINCE: &str = "code edited since";
 
 /// Maximum characters of the subject of a commit.
 const SUBJECT: usize = 120;
