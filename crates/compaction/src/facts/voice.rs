@@ -112,7 +112,7 @@ pub(super) fn argless_command(message: &Message) -> Option<&str> {
     slash_command(command?).filter(|it| !it.ends_with("setup"))
 }
 
-/// What the model is told of a slash command that the user ran in a sub-agent, whose call follows (OpenCode).
+/// OpenCode puts this text before the call of a sub-agent that the user started by a slash command.
 const RAN_COMMAND: &str = "The following tool was executed by the user";
 
 /// Whether a message stands for a command that the user ran in a sub-agent.

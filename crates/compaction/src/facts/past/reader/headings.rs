@@ -199,7 +199,7 @@ pub(crate) const REPORTS: &str = " reported (only files not changed since)";
 
 /// Before the command of the last check that was recognized, and the code that was edited after it.
 pub(crate) const UNCHECKED: &str = "edited since `";
-/// What was between the last check and that code in older summaries.
+/// How older summaries said it: `` `npm test` last ran before the edits of a.ts ``.
 pub(in crate::facts) const UNCHECKED_ONCE: &str = "` last ran before the edits of ";
 
 /// What [`BELOW`] was in older summaries.

@@ -128,7 +128,7 @@ impl Repository {
         let dir = parsed.git_directory();
         for tree in parsed.removed_trees() {
             let tree = path(tree, dir.as_deref(), files.base) + "/";
-            self.uncommitted.drop_below(tree.trim_end_matches('/'));
+            self.uncommitted.forget_at_or_below(tree.trim_end_matches('/'));
             let gone: Vec<String> =
                 files.by_path.keys().filter(|it| it.starts_with(&tree)).cloned().collect();
             for name in gone {

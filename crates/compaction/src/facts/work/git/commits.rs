@@ -32,7 +32,8 @@ fn printed_branch<'o>(parsed: &ParsedCommand, output: &'o str) -> Option<&'o str
         git_args(&last).unwrap_or_default(),
         ["branch", "--show-current"] | ["rev-parse", "--abbrev-ref", "HEAD"]
     );
-    // With no branch checked out, the last line is of the program before.
+    // With no branch checked out, nothing is printed, and the last line is of a program before. Those must print
+    // lines of several words; a hash is one of `git log --format=%h`.
     let several_words = |it: &Vec<&str>| it[0] == "cd" || matches!(it[..], ["git", "log" | "status", ..]);
     let all: Vec<Vec<&str>> = parsed.programs().collect();
     let known = all[..all.len() - 1].iter().all(several_words);

@@ -45,7 +45,7 @@ impl Repository {
             for (_, file) in files.by_path.iter_mut().filter(|it| is_at_or_below(it.0, &name)) {
                 *file = FileState::new(number, FileOp::Deleted);
             }
-            self.uncommitted.drop_below(&name);
+            self.uncommitted.forget_at_or_below(&name);
         }
         discarded
     }

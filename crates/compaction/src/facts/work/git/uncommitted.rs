@@ -46,7 +46,8 @@ impl Uncommitted {
         }
     }
 
-    /// Notes that a file or directory was deleted: of a file that git knows that is left to commit, of others nothing.
+    /// Notes that a file or directory was deleted. The deletion of a file that git knows is left to commit; of another
+    /// file nothing is.
     pub(in crate::facts::work) fn delete(&mut self, number: usize, path: &str) {
         let tracked = &self.tracked;
         self.changed.retain(|it, change| {
@@ -58,8 +59,8 @@ impl Uncommitted {
         });
     }
 
-    /// Forgets what is in a directory that is no part of the repository any more.
-    pub(in crate::facts::work) fn drop_below(&mut self, path: &str) {
+    /// Forgets a file, or a directory and what is in it, that is no part of the repository any more.
+    pub(in crate::facts::work) fn forget_at_or_below(&mut self, path: &str) {
         self.changed.retain(|it, _| !is_at_or_below(it, path));
     }
 
@@ -126,12 +127,12 @@ impl Uncommitted {
         self.delegated = number;
     }
 
-    /// Whether a subagent was given work, which may change files without a call in this history.
     /// Message of the last report of a subagent that may have edited files; 0 if there is none.
     pub(in crate::facts::work) fn delegated(&self) -> usize {
         self.delegated
     }
 
+    /// Whether a subagent was given work, which may change files without a call in this history.
     pub(in crate::facts::work) fn has_delegated(&self) -> bool {
         self.delegated > 0
     }
