@@ -403,11 +403,16 @@ fn read_conclusion(
 const CONCLUSION_CHARS: usize = 600;
 pub(crate) const LONG_CHARS: usize = 1_600;
 
+/// Says that the client is in its plan mode, or asks the user to end it.
+static STATES_MODE: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)\bplan mode is (?:still )?(?:active|on)\b|\b(?:disable|exit|leave|turn off) plan mode\b",
+);
+
 /// What a message without its closing questions concludes, in about `chars` characters.
 fn conclusion(plain: &str, refused: bool, answered: bool, chars: usize) -> String {
     let advice = |it: &str| refused && CUES.recommends.is_in(&Lowercased::of(it));
-    // What it was about to do was done, or not, in the messages since.
-    let over = |it: &str| advice(it) || announces(it);
+    // What it was about to do was done, or not, in the messages since; a mode that still holds has a line of its own.
+    let over = |it: &str| advice(it) || announces(it) || STATES_MODE.is_match(it);
     let all = lines(plain);
     let told = if answered { all } else { without_offers(&all) };
     without_sentences(&shortened(&told, chars), over).trim().to_owned()
