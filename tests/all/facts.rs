@@ -387,8 +387,6 @@ fn five_compactions_keep_the_facts() {
             let text = text.replace("not run again in this form", "status unknown");
             let text = ended.replace_all(&text, "status unknown");
             let text = request.replace_all(&text, "- ");
-            // Where the reply to a request was is no longer told without the reply.
-            let text = text.replace(" (reply at)", "");
             text.lines().filter(|it| it.starts_with("- ")).map(Into::into).collect()
         };
         let mut pages = Vec::new();

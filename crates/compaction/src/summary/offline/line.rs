@@ -115,9 +115,6 @@ fn raw_line(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
                 let suffix = style.goes_on.as_ref().filter(|it| it.0 == fact.message);
                 single(words(fact, chars)).ending(suffix.map_or("", |it| &it.1))
             }
-            Topic::Requests | Topic::UserMessages => {
-                single(words(fact, chars)).ending(&style.reply_to_said(fact))
-            }
             _ => match fact.topic.row().mark {
                 Some(mark) => single(format!("{} {}", style.mark(mark), cut(&fact.text, chars))),
                 None => single(style.replies_to(fact) + &style.refuted_by(fact) + &style.told(fact, chars)),

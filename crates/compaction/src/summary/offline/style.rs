@@ -79,12 +79,6 @@ impl LineStyle<'_> {
         }
     }
 
-    /// The suffix of an earlier request of the user that says where the reply to it was, where replies have a section.
-    pub(super) fn reply_to_said(&self, fact: &Fact) -> String {
-        let by = self.answers.iter().find(|it| it.request == fact.message && it.reply < self.end);
-        by.filter(|it| self.requests.is_some() && !it.passed_over).map_or_else(String::new, replied)
-    }
-
     /// The suffix of the last request, told in at most `chars` characters.
     pub(super) fn end_of_last(&self, fact: &Fact, chars: usize) -> String {
         let answer = self.answer_of_last(fact);

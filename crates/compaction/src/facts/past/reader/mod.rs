@@ -434,8 +434,7 @@ impl SummaryReader<'_> {
             .find_map(|it| body.rsplit_once(it));
         let at = at.filter(|it| it.1.ends_with(')')).map(|it| it.0);
         let below = [ANSWERED_BELOW, below].iter().find_map(|it| body.strip_suffix(it));
-        let marked = requests || matches!(topic, Topic::Decisions | Topic::UserMessages);
-        let replied = at.or(below).filter(|_| marked);
+        let replied = at.or(below).filter(|_| requests || topic == Topic::Decisions);
         let goal = replied.filter(|_| requests);
         let refs = REFS.find(body).map(|it| it.as_str().to_owned());
         if goal.is_some() {
