@@ -67,7 +67,7 @@ fn what_stays_too_long_is_cut_by_rank() {
         "</summary>",
         &format!(
             "\n## Findings\n{}\n</summary>",
-            "- something about the parser in src/parse.rs\n".repeat(28)
+            "- something about the parser in src/parse.rs\n".repeat(40)
         ),
     );
     let (_, step) = play(&case.material(), &[reply(&long), reply(&long)]);
