@@ -344,8 +344,7 @@ static HAS_PRONOUN: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)\b(?:it|this|th
 /// A short question, preceded by the sentence before it, which says what it is about. A question on a line of
 /// its own that asks whether a section is right is preceded by the section's heading.
 fn in_context<'a>(text: &str, question: &'a str) -> Cow<'a, str> {
-    /// A question of at least this many characters says itself what it is about; one with a pronoun, if it has twice as
-    /// many.
+    /// A question of at least this many characters says itself what it is about. With a pronoun, it takes twice as many.
     const LONG: usize = 45;
     const LEAD_CHARS: usize = 160;
     /// Minimum words of the sentence before it.

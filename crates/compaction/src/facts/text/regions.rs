@@ -21,7 +21,7 @@ pub(crate) enum Region {
     Document,
     /// What a harness writes to every model before and after the task.
     HarnessText,
-    /// What a client writes before every first prompt: its prohibitions hold for the whole session.
+    /// What a client writes around what the user typed: its prohibitions hold for the whole session.
     ClientText,
 }
 

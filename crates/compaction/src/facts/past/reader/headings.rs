@@ -169,8 +169,8 @@ pub(crate) const REPLIED_BELOW: &str = " (the last message below is the reply; i
 /// Suffix of the last step, if the messages after the summary go on with it.
 pub(crate) const GOES_ON: &str = " (continues in the messages below)";
 
-/// Begins what stands in place of [`GOES_ON`] if the model called more tools in between without a word: the last change
-/// and command may follow behind a colon.
+/// Beginning of the suffix of a last step after which the model called tools without a word. It ends with `)`; before
+/// that, the last change and command may follow after a colon.
 pub(crate) const MORE_DONE: &str = " (more work followed";
 
 /// Suffix of a prohibition in a request before the current one, which was answered.
