@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::decisions::{OPEN_INVITATION, closing_question};
+use super::answers::{OPEN_INVITATION, closing_question};
 use super::replies::{final_answer, last_answered};
 use super::report::text_of_model;
 use super::shorten::join_sentences;

@@ -1,6 +1,7 @@
 //! Facts of the conversation: the goal, rules, decisions, requests, open questions, the model's findings, and
 //! approaches that were given up.
 
+pub(in crate::facts) mod answers;
 pub(in crate::facts) mod approved;
 pub(in crate::facts) mod decisions;
 pub(super) mod delegated;
@@ -20,10 +21,11 @@ use crate::facts::text::{
 };
 use crate::facts::voice::{ModelTopic, Prompt, ToolTopic};
 use crate::facts::{Detail, Fact, Polarity, Topic};
-use decisions::{CHOSEN_OPTION, CHOSEN_OPTIONS, MAX_ANSWER_CHARS, is_offer, read_decisions};
-pub(in crate::facts) use decisions::{
+use answers::{CHOSEN_OPTION, MAX_ANSWER_CHARS, is_offer};
+pub(in crate::facts) use answers::{
     MAX_REPLY_BYTES, answers_question, asks, asks_back, chooses_option, leaves_question,
 };
+use decisions::{CHOSEN_OPTIONS, read_decisions};
 use history::{History, Kind, Message, Part, Role};
 use options::{mentioned_option, without_choice};
 use orders::{MAX_RULE_CHARS, read_rules};

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::decisions::{MAX_ANSWER_CHARS, OPEN_INVITATION, closing_question, replies_to};
+use super::answers::{MAX_ANSWER_CHARS, OPEN_INVITATION, closing_question, replies_to};
 use super::report::{
     after_retraction, announces, current_state, delivers, is_report, speaks, text_of_model,
     without_closing_announcements, without_closing_questions,
