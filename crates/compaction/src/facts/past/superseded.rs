@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::evidence::Evidence;
 use super::progress;
-use super::reader::headings::{LOOKS, REPORTED, STATES, TOUCHED};
+use super::reader::headings::{BUT_LEFT, LOOKS, REPORTED, STATES, TOUCHED};
 use super::step_index::MAX_CANDIDATES;
 use super::temporary;
 use crate::facts::plan::TaskUpdate;
@@ -275,8 +275,11 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
     let evidence = Evidence::of(facts);
     let step = Fact::is_open_step;
     // "All requested work appears complete" is not an open step.
-    let nothing_left =
-        |it: &Fact| it.voice() == Voice::Summary && CUES.finished.is_in(&Lowercased::of(&it.text));
+    let nothing_left = |it: &Fact| {
+        it.voice() == Voice::Summary
+            && CUES.finished.is_in(&Lowercased::of(&it.text))
+            && !BUT_LEFT.is_match(&it.text)
+    };
     // What introduces or quotes is no step: "The next steps, in this order:".
     let introduces =
         |it: &Fact| it.voice() == Voice::Summary && (ends_with_colon(&it.text) || it.text.starts_with("> "));

@@ -14,6 +14,13 @@ static PATH: AsciiFirstRegex = AsciiFirstRegex::new(
     r"^\**(?:`((?:[A-Za-z]:)?[^`:]+)(?::[\d-]+)?`|`*((?:[A-Za-z]:|~|\.{1,2})?/?(?:(?:\([\w-]+\)|\[{1,2}\.{0,3}[\w-]+\]{1,2}|[^\s`*,:;()\[\]\x22/]+)/)*(?:\[{1,2}\.{0,3}[\w-]+\]{1,2})?[^\s`*,:;()\[\]\x22/]*[^\s`*,:;()\[\]\x22/.]/?))[`*]*",
 );
 
+/// A note that says that the changes of a file were taken back.
+static UNDONE: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)^\W*(?:reverted|restored|rolled back)(?: (?:via|with|by|using|to|from)\b|\W*$)",
+);
+/// "never modified", "was not changed"
+static NEGATED: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)\b(?:never|not)\b");
+
 impl SummaryReader<'_> {
     pub(super) fn files(&mut self, body: &str) {
         // Our format. Where the session has a working directory, that is used instead.
@@ -128,11 +135,14 @@ impl SummaryReader<'_> {
             .rev()
             .take(40)
             .find(|it| it.topic == Topic::Files && it.message == self.number);
-        if let Some(Fact { detail: Detail::File { op: op @ FileOp::Mentioned, .. }, .. }) = file
-            && op_in(body).is_some_and(|it| !matches!(it, FileOp::Read | FileOp::Mentioned))
-        {
-            // The line says that something in the file was added, fixed or removed.
-            *op = FileOp::Edited;
+        if let Some(Fact { detail: Detail::File { op, .. }, .. }) = file {
+            let changes = op_in(body).is_some_and(|it| !matches!(it, FileOp::Read | FileOp::Mentioned));
+            if matches!(op, FileOp::Mentioned | FileOp::Edited) && UNDONE.is_match(body) {
+                *op = FileOp::Restored;
+            } else if *op == FileOp::Mentioned && changes && !NEGATED.is_match(body) {
+                // The line says that something in the file was added, fixed or removed.
+                *op = FileOp::Edited;
+            }
         }
         if body.chars().count() > 24 && !ends_with_colon(body) {
             let place = file.map(|it| format!("{}: ", last_names(&it.text))).unwrap_or_default();

@@ -149,6 +149,11 @@ pub(super) static ALL_COMPLETE: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)^\W*(?:the|all) (?:[\w-]+ ){0,3}(?:is|are|has been|have been) (?:now )?(?:fully |successfully )?(?:completed?|done|finished|ready)\b",
 );
 
+/// What a statement that all is done leaves out: "all but the manual".
+pub(in crate::facts) static BUT_LEFT: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)\b(?:except|but|however|although|other than|apart from|remaining (?:is|are|work|tasks?|items?)|still)\b",
+);
+
 /// The text of a heading that is marked with `#`.
 pub(super) fn heading_text(lead: &str) -> &str {
     lead.trim_start_matches('#').trim_matches(['*', ' '])
@@ -263,8 +268,15 @@ pub(super) const STEP_MARKS: [(&str, Topic); 4] = [
     ("open: ", Topic::Open),
     ("not confirmed: ", Topic::Unconfirmed),
 ];
-pub(super) const STEP_BOXES: [(&str, Topic); 3] =
-    [("[done]", Topic::Done), ("[in progress]", Topic::Active), ("[todo]", Topic::Open)];
+pub(super) const STEP_BOXES: [(&str, Topic); 7] = [
+    ("[done]", Topic::Done),
+    ("[in progress]", Topic::Active),
+    ("[todo]", Topic::Open),
+    ("✅", Topic::Done),
+    ("✓", Topic::Done),
+    ("✔", Topic::Done),
+    ("⏳", Topic::Active),
+];
 
 /// Words for file operations, in lower case; the first match counts.
 pub(in crate::facts) const FILE_OPS: [(&str, FileOp); 28] = [

@@ -21,8 +21,8 @@ use crate::facts::{Detail, Fact, FileOp, Polarity, Topic};
 use files::is_path_only;
 use headings::{
     ALL_COMPLETE, ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, ANSWERED_ONCE, BELOW,
-    BELOW_ONCE, BOILERPLATE, Heading, LOOKS, MORE_DONE, SAYS_NONE, STEP_BOXES, STEP_MARKS, SUFFIXES,
-    heading_text, is_lettered, op_in, parse_heading, reply,
+    BELOW_ONCE, BOILERPLATE, BUT_LEFT, Heading, LOOKS, MORE_DONE, SAYS_NONE, STEP_BOXES, STEP_MARKS,
+    SUFFIXES, heading_text, is_lettered, op_in, parse_heading, reply,
 };
 use history::{History, Kind, Message, Part};
 
@@ -170,10 +170,11 @@ struct SummaryReader<'a> {
     facts: &'a mut Vec<Fact>,
 }
 
-/// A step that says that no step is left: "No next step needed", "The task has been completed:".
+/// A step that says that no step is left: "No next step needed", "The task has been completed:", "None requested".
 static NOTHING_LEFT: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
-    r"(?i)^\W*(?:no (?:next|further|remaining|pending) (?:steps?|actions?|tasks?|work)\b",
-    r"|(?:the|all) (?:[\w-]+ ){0,2}(?:tasks?|work|requests?) (?:has|have|is|are) (?:been )?(?:now )?(?:fully |successfully )?(?:completed?|done|finished)\b)",
+    r"(?i)^\W*(?:no (?:\w+ )?(?:next|further|remaining|pending|outstanding) (?:steps?|actions?|tasks?|work)\b",
+    r"|(?:the|all) (?:[\w-]+ ){0,2}(?:tasks?|work|requests?) (?:has|have|is|are) (?:been )?(?:now )?(?:fully |successfully )?(?:completed?|done|finished)\b",
+    r"|none\W*$|none[.:,;(—–-]|none (?:[a-z]+ly |currently )?(?:[-—–]|at\b|remain|recommended|requested|required|needed|outstanding|pending|specified))",
 ));
 /// The request that a step is derived from, which is no step: `Direct quote from the conversation:`, `User: "Mend it"`.
 static QUOTES_REQUEST: AsciiFirstRegex = AsciiFirstRegex::new(
@@ -553,15 +554,19 @@ impl SummaryReader<'_> {
     }
 
     fn step(&mut self, topic: Topic, body: &str, checked: bool) {
-        if topic.is_open_step() && ends_with_colon(body) && NOTHING_LEFT.is_match(body) {
-            // What is listed below it is done.
+        if topic.is_open_step() && NOTHING_LEFT.is_match(body) && !BUT_LEFT.is_match(body) {
+            // What is listed below it is done, or a note.
             self.topic = Some(Topic::Findings);
+            if body.contains(". ") && !ends_with_colon(body) {
+                self.push(Topic::Findings, clip(body, 400).0, Detail::None);
+            }
             return;
         }
         if topic.is_open_step() && QUOTES_REQUEST.is_match(body) {
             return;
         }
-        if self.at_next_step && (LOOKS.is_match(body) || ALL_COMPLETE.is_match(body)) {
+        let complete = ALL_COMPLETE.is_match(body) && !BUT_LEFT.is_match(body);
+        if self.at_next_step && (complete || LOOKS.is_match(body)) {
             return self.push(Topic::Current, clip(body, 400).0, Detail::None);
         }
         let lower = body.to_lowercase();
@@ -572,9 +577,6 @@ impl SummaryReader<'_> {
                 text = &body[mark.len()..];
                 topic = marked;
             }
-        }
-        if text.to_lowercase().starts_with("none") {
-            return;
         }
         let mut text = clip(text, 400).0.to_string();
         if topic == Topic::Done {
