@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::quote::{SHORTENED, cut, finished_plan, words};
+use super::quote::{SHORTENED, cut, outline, words};
 use super::script;
 use super::style::LineStyle;
 use crate::facts::text::{clip, flat, without_escapes};
@@ -152,9 +152,10 @@ fn command_line(fact: &Fact, outcome: &Outcome, chars: usize, style: &LineStyle,
 /// The text of a goal, and its suffix.
 fn goal(fact: &Fact, chars: usize, style: &LineStyle) -> (String, String) {
     let over = style.over_since(fact).filter(|_| !fact.text.starts_with(UNREADABLE));
-    let plan = finished_plan(&fact.text)
-        .filter(|_| over.is_some() && !style.follows_up && fact.voice() == Voice::User);
+    let answered = over.is_some() && !style.follows_up;
     let end = style.end_of_goal(fact, over);
+    let short = fact.voice() == Voice::User && (answered || end == BELOW);
+    let plan = if short { outline(&fact.text) } else { None };
     (told_below(plan.unwrap_or_else(|| words(fact, chars)), &end), end)
 }
 

@@ -59,8 +59,8 @@ fn lost_error(pasted: &str, head: &str, tail: &str) -> Option<String> {
     (!head.contains(begins) && !tail.contains(begins)).then_some(error)
 }
 
-/// A pasted plan that was answered, shortened: how the prompt begins, the title, the subject and the bounds.
-pub(super) fn finished_plan(text: &str) -> Option<String> {
+/// A pasted plan, shortened: how the prompt begins, the title, the subject and the bounds.
+pub(super) fn outline(text: &str) -> Option<String> {
     /// Minimum characters; a shorter plan stays as it is.
     const LONG: usize = 1_000;
     /// Maximum characters of what the user typed before the plan.
