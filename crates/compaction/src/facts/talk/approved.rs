@@ -26,8 +26,10 @@ static GO_AHEAD: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 ));
 
 /// Words in the title of a message that proposes what to do.
-static PLAN: AsciiFirstRegex =
-    AsciiFirstRegex::new(r"(?i)\b(?:design|implementation|plan|proposal|proposed|refactor(?:ing)?|steps)\b");
+static PLAN: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)\b(?:design|plan|proposal|proposed|refactor(?:ing)?|steps)\b",
+    r"|\bimplementation(?:\W*$| (?:approach|order|outline|phases?|strategy|tasks?)\b)",
+));
 
 /// A prompt that says which proposal it means.
 static THE_PLAN: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)\b(?:the|this|your) plan\b");
