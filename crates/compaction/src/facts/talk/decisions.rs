@@ -277,6 +277,10 @@ static OF_SECTION: AsciiFirstRegex =
 /// A question about what the sentence before it names.
 static HAS_PRONOUN: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)\b(?:it|this|that|these|those|them)\b");
 
+/// The second half of a question: "Or shall I keep it?"
+static ALTERNATIVE: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?i)^\W*(?:or|oder|ou|или)\b|^\W*(?:それとも|还是|還是|아니면)");
+
 /// A short question, preceded by the sentence before it, which says what it is about. A question on a line of
 /// its own that asks whether a section is right is preceded by the section's heading.
 fn in_context<'a>(text: &str, question: &'a str) -> Cow<'a, str> {
@@ -289,13 +293,15 @@ fn in_context<'a>(text: &str, question: &'a str) -> Cow<'a, str> {
         return offers.into();
     }
     let length = question.chars().count();
-    let short = length < LONG || length < 2 * LONG && HAS_PRONOUN.is_match(question);
+    let alternative = ALTERNATIVE.is_match(question);
+    let short = alternative || length < LONG || length < 2 * LONG && HAS_PRONOUN.is_match(question);
     let Some(at) = text.rfind(question).filter(|_| short) else { return question.into() };
     let above = &text[..at];
     let line = above.rsplit('\n').next().unwrap_or_default();
     let line = without_markers(line);
     let prose = line.starts_with(|it: char| it.is_alphabetic() || it == '*' || it == '`');
-    let beside = sentences(line).pop().filter(|it| prose && it.split_whitespace().count() >= WORDS);
+    let says = |it: &&str| alternative || it.split_whitespace().count() >= WORDS;
+    let beside = sentences(line).pop().filter(|it| prose && says(it));
     let section =
         || OF_SECTION.is_match(question).then(|| above.lines().rev().find(|it| is_heading(it.trim())));
     let lead = beside.or_else(|| section().filter(|_| line.trim().is_empty()).flatten());
