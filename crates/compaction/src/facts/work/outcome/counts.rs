@@ -32,6 +32,8 @@ static NOTHING_TO_CHECK: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"\bin 0 files\b|\b(?:[Cc]hecked|[Ll]inted|[Ss]canned|[Ll]inting:) 0 files?\b|\b0 files (?:checked|linted|scanned)\b",
     r"|\b[Nn]o files matching\b|\b[Nn]o tests? (?:to run|ran|found|files found)\b|(?m:^running 0 tests$)|\bcollected 0 items\b|^No projects matched\b|(?m:^No changed (?:source )?files\b.*\bskipping\b)",
 ));
+/// How many files were linted, where the files of the summary are those with issues (markdownlint).
+static LINTED: AsciiFirstRegex = AsciiFirstRegex::new(r"(?m)^Linting: [1-9]\d* files?\b");
 /// A package or test that ran (Go).
 static CHECKED: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?m)^(?:ok\s+\S+\s+(?:\(cached\)|[\d.]+s)\s*(?:coverage.*)?$|\s*--- (?:PASS|FAIL)|FAIL\b)",
@@ -40,7 +42,10 @@ static PACKAGE_FAILED: AsciiFirstRegex = AsciiFirstRegex::new(r"(?m)^FAIL\t\S+\t
 
 /// Whether a checker says that there was nothing to check.
 pub(super) fn checked_nothing(text: &str, counts: Option<&Counts>) -> bool {
-    NOTHING_TO_CHECK.is_match(text) && !CHECKED.is_match(text) && counts.is_none_or(|it| !it.any)
+    NOTHING_TO_CHECK.is_match(text)
+        && !CHECKED.is_match(text)
+        && !LINTED.is_match(text)
+        && counts.is_none_or(|it| !it.any)
 }
 
 /// Whether packages were tested, and all of them passed (Go).

@@ -162,6 +162,12 @@ fn tells_what_was_counted_and_when_nothing_was_checked() {
         ("gauge check | tail -3", "0 issues found", 0, "Some(true) None 0 issues"),
         ("prose a.mdx", "✔ 0 errors, 0 warnings in 0 files.", 0, "Some(true) Some(0) checked nothing"),
         (
+            "npx markdownlint-cli2 **/*.md",
+            "Linting: 49 files\nSummary: 0 issues in 0 files",
+            0,
+            "Some(true) Some(0) 0 issues",
+        ),
+        (
             "cargo test | tail -4",
             "running 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored\n",
             0,
