@@ -137,12 +137,13 @@ const DIFF: usize = 300;
 const MANUAL: usize = 400;
 
 /// A pasted part of a prompt.
-struct Pasted<'t> {
+struct Pasted {
     /// Maximum characters.
     most: usize,
+    /// On one line, without fences.
     text: String,
     /// As it was pasted.
-    region: &'t str,
+    region: String,
 }
 
 /// Typed text, then what was pasted between it (code blocks, logs): what is wanted comes first.
@@ -170,7 +171,7 @@ fn apart(typed: &[String], pasted: &[Pasted], chars: usize) -> String {
             // The end of a log says how it ended, so it gets more.
             let share = if text.most == LOGGED { room / 3 } else { room * 2 / 3 };
             let (head, tail) = (paired(clip(&text.text, share).0), clip_end(&text.text, room - share));
-            let error = lost_error(text.region, head, tail).map(|it| format!("\"{it}\" … "));
+            let error = lost_error(&text.region, head, tail).map(|it| format!("\"{it}\" … "));
             out.push_str(&format!("; pasted: \"{head}\" … {}\"{tail}\"", error.unwrap_or_default()));
         } else {
             omits = true;
@@ -183,13 +184,18 @@ fn apart(typed: &[String], pasted: &[Pasted], chars: usize) -> String {
     out
 }
 
-/// The typed and the pasted parts of a text, each as one line.
-fn unpasted(text: &str) -> (Vec<String>, Vec<Pasted<'_>>) {
-    let (mut typed, mut pasted) = (Vec::new(), Vec::new());
+/// The typed and the pasted parts of a text, each as one line. What was pasted in one piece stays one, whatever it holds.
+fn unpasted(text: &str) -> (Vec<String>, Vec<Pasted>) {
+    let (mut typed, mut pasted) = (Vec::new(), Vec::<Pasted>::new());
+    let mut follows_pasted = false;
     for (kind, region) in regions(text) {
         let most = match kind {
             Region::Typed => {
-                typed.push(flat(region));
+                let text = flat(region);
+                if !text.is_empty() {
+                    follows_pasted = false;
+                    typed.push(text);
+                }
                 continue;
             }
             Region::Block | Region::Document => usize::MAX,
@@ -205,9 +211,15 @@ fn unpasted(text: &str) -> (Vec<String>, Vec<Pasted<'_>>) {
             None => it.trim_end().trim_end_matches("```"),
         });
         let text = flat(&bare.collect::<Vec<_>>().join("\n"));
-        pasted.push(Pasted { most, text, region });
+        match pasted.last_mut().filter(|it| follows_pasted && it.most == most) {
+            Some(before) => {
+                before.text = flat(&format!("{} {text}", before.text));
+                before.region.push_str(region);
+            }
+            None => pasted.push(Pasted { most, text, region: region.to_owned() }),
+        }
+        follows_pasted = true;
     }
-    typed.retain(|it| !it.is_empty());
     pasted.retain(|it| !it.text.is_empty());
     (typed, pasted)
 }
