@@ -35,7 +35,7 @@ use history::tools::code_mode;
 use history::{History, Message, Part};
 
 /// Version of the extraction and survival rules. Scores of different versions cannot be compared.
-pub const VERSION: u32 = 31;
+pub const VERSION: u32 = 32;
 
 /// Facts of a history, by class, then by where they were established. Messages that a sealed compaction
 /// replaced decide what is true, but facts that only they establish are left out: the sealed text cannot be

@@ -448,6 +448,20 @@ fn what_is_true_is_no_contradiction() {
             vec![],
             &*format!("- `{long} --first` … → ok\n- `{long} --third` … → failed"),
         ),
+        // What the user asked for.
+        (
+            vec![("docker compose config -q", "Exit code 1\nno such service")],
+            vec![],
+            "## Rules\n- \"Test: `docker compose config -q` must exit 0\"",
+        ),
+        (
+            vec![(
+                "git add todos/done/a.md && git rm --cached todos/pending/a.md 2>/dev/null; git commit -m \"$(cat <<'EOF'\nEOF\n)\"",
+                "[main d17fb47] chore: close",
+            )],
+            vec![],
+            "- `git add todos/done/a.md && git rm --cached todos/pending/a.md 2>/dev/null; git commit -m \"$(cat <<'EOF'` … (Commit todo move to done) → ok",
+        ),
         // Colours, warnings, a task runner, Codex's head.
         (
             vec![("npx tsc --pretty | head -5", colours)],

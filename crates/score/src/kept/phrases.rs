@@ -171,7 +171,10 @@ pub(crate) fn outcome_in(text: &str) -> Option<StatedOutcome> {
         let good = cues::WENT_WELL.contains(&word.text);
         let bad = cues::WENT_WRONG.contains(&word.text);
         if good || bad {
-            let denied = all[at.saturating_sub(2)..at].iter().any(|it| cues::NEGATORS.contains(&it.text));
+            // Not by a word before an arrow: "(test what to do) → ok".
+            let mut near =
+                all[at.saturating_sub(2)..at].iter().filter(|it| !lower[it.at..word.at].contains('→'));
+            let denied = near.any(|it| cues::NEGATORS.contains(&it.text));
             let counted =
                 at.checked_sub(1).is_some_and(|it| all[it].text.parse::<u64>().is_ok_and(|it| it > 0));
             // "3 passed, 1 failed" is judged by its failures.

@@ -15,8 +15,7 @@ use crate::source::rules::{dequoted, names_rules};
 use crate::source::said;
 use crate::text::{Shape, content, tokens};
 use crate::{probes, replacement, whole};
-use history::tools::{self, Meaning};
-use history::{History, Kind, Message};
+use history::{History, Kind};
 
 /// Statements of one kind, and how many of them are right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -112,12 +111,7 @@ fn rules(source: &History, index: &Index, out: &mut Truth) {
     let theirs = source.messages().iter().filter(|it| said::is_prompt(it) || it.kind == Kind::Summary);
     let mut theirs: Vec<String> =
         theirs.map(|it| it.texts().map(|it| squeezed(it.as_str())).collect()).collect();
-    // What the user answered to tools that ask.
-    let calls = source.messages().iter().flat_map(Message::calls);
-    let asked: HashSet<&str> =
-        calls.filter(|it| tools::meaning(&it.name) == Meaning::Ask).map(|it| &*it.id).collect();
-    let answers = source.messages().iter().flat_map(Message::outputs).filter(|it| asked.contains(&*it.id));
-    theirs.extend(answers.map(|it| squeezed(it.text.as_str())));
+    theirs.extend(said::answers_to_tools(source).map(|it| squeezed(it.text.as_str())));
     for line in index.lines.iter().filter(|it| tells(it)) {
         if line.shape != Shape::Item || !index.labels(line).any(names_rules) {
             continue;

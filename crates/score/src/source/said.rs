@@ -6,12 +6,21 @@ use crate::cues;
 use crate::own_words::{QUOTED_FILES, before_quoted_files, is_bare_template, own_words};
 use crate::probe::{Class, Fact, Probe};
 use crate::text::{Row, Sentence, Shape, clip, content, is_dense, is_function, normal, rows, sentences};
-use history::{History, Kind, Message, Role};
+use history::tools::{self, Meaning};
+use history::{History, Kind, Message, Output, Role};
 
 /// Every sentence of the prompts, as [`sentences`] splits them.
 pub(crate) fn sentences_of_the_user(source: &History) -> HashSet<String> {
     let prompts = source.messages().iter().filter(|it| is_prompt(it) || it.kind == Kind::Summary);
     prompts.flat_map(|it| rows(&it.plain())).flat_map(|row| sentences(&row.text)).map(|it| it.text).collect()
+}
+
+/// What the user answered to tools that ask.
+pub(crate) fn answers_to_tools(source: &History) -> impl Iterator<Item = &Output> {
+    let calls = source.messages().iter().flat_map(Message::calls);
+    let asked: HashSet<&str> =
+        calls.filter(|it| tools::meaning(&it.name) == Meaning::Ask).map(|it| &*it.id).collect();
+    source.messages().iter().flat_map(Message::outputs).filter(move |it| asked.contains(&*it.id))
 }
 
 pub(crate) fn is_prompt(message: &Message) -> bool {

@@ -17,6 +17,7 @@ use crate::source::done::canonical;
 use crate::source::error_line::plain;
 use crate::source::git::renamed;
 use crate::source::idents::is_hash;
+use crate::source::said;
 use crate::text::{Shape, clip, normal, strings, tokens, words, words_of};
 use history::named;
 use history::parallel;
@@ -195,7 +196,7 @@ struct Support {
     asks_hashes: bool,
     /// N-grams in anything said, run or printed.
     all: NgramSet,
-    /// N-grams in the user's messages.
+    /// N-grams in what the user said.
     user: NgramSet,
     cwd: String,
     /// Where the shell was below `cwd`, relative to it.
@@ -223,7 +224,8 @@ impl Support {
                 Asked::Hash(_) => support.asks_hashes = true,
                 Asked::Path(it) => {
                     for form in support.forms(it) {
-                        support.paths.insert(hash(&form), false);
+                        let joined = joined(&form).into_iter().flatten().map(hash);
+                        support.paths.extend(joined.chain([hash(&form)]).map(|it| (it, false)));
                     }
                 }
                 Asked::Command(it) => support.all.ask(whole_words(it)),
@@ -245,6 +247,7 @@ impl Support {
         };
         let (rest, ()) = parallel::join(other_half, || support.read(first));
         support.join(rest);
+        said::answers_to_tools(source).for_each(|it| support.user.find(it.text.as_str()));
         let mut seen = HashSet::default();
         let cwd = support.cwd.clone();
         support.find_path(&cwd, &mut seen);
@@ -397,7 +400,9 @@ impl Support {
 
     fn has_path(&self, word: &str) -> bool {
         let forms = self.forms(word);
-        forms.is_empty() || forms.iter().any(|it| self.paths.get(&hash(it)).copied().unwrap_or_default())
+        let found = |it: &str| self.paths.get(&hash(it)).copied().unwrap_or_default();
+        forms.is_empty()
+            || forms.iter().any(|it| found(it) || joined(it).is_some_and(|it| it.into_iter().all(found)))
     }
 
     fn has_hash(&self, word: &str) -> bool {
@@ -412,6 +417,13 @@ impl Support {
             Success::Shipped => cues::SHIPPING.iter().any(|it| self.all.has(it)),
         }
     }
+}
+
+/// The directory of a path, and its last two components: with `src/api/users/` known, `users/a.py` is one in it.
+fn joined(path: &str) -> Option<[&str; 2]> {
+    let (dir, name) = path.rsplit_once('/')?;
+    let parent = dir.rfind('/')? + 1;
+    Some([dir, &path[parent..]]).filter(|_| !name.is_empty())
 }
 
 /// A text without an ellipsis at its end and the word that the ellipsis may have cut.
