@@ -34,7 +34,7 @@ static ERROR_LINES: [(ErrorLine, AsciiFirstRegex); 7] = [
     (
         ErrorLine::Compiler,
         AsciiFirstRegex::new(
-            r"(?m)^\s*(?:(?:[A-Za-z]:)?[^\s:(]+|[A-Za-z]:\\[^:(\n]+)[(:]\d+(?:[,:]\d+\)?)?:? (?:- )?(?:fatal )?error\b(?:: | (?:TS|MD|BC|C|CA|CP|CS|FS|LNK|MSB|NETSDK|NU)\d{3})|^(?:vet: )?\S+\.go:\d+:\d+: (?:undefined: |cannot use |not enough |too many |missing return|declared and not used|\x22[^\x22\n]+\x22 imported (?:as \w+ )?and not used|syntax error|assignment mismatch|invalid operation|unknown field )|^[A-Z]{1,4}\d{3,4} (?:\[\*\] )?[A-Z`]",
+            r"(?m)^\s*(?:(?:[A-Za-z]:)?[^\s:(]+|[A-Za-z]:\\[^:(\n]+)[(:]\d+(?:[,:]\d+\)?)?:? (?:- )?(?:fatal )?error\b(?:: | (?:TS|MD|BC|C|CA|CP|CS|FS|LNK|MSB|NETSDK|NU)\d{3})|^(?:vet(?:\.exe)?: )?\S+\.go:\d+:\d+: (?:undefined: |cannot use |not enough |too many |missing return|declared and not used|\x22[^\x22\n]+\x22 imported (?:as \w+ )?and not used|syntax error|assignment mismatch|invalid operation|unknown field )|^[A-Z]{1,4}\d{3,4} (?:\[\*\] )?[A-Z`]",
         ),
     ),
     (

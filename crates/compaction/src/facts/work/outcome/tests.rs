@@ -450,6 +450,13 @@ fn believes_the_exit_code_before_the_text() {
             true,
             Some(false),
         ),
+        (
+            "go vet ./... 2>&1 | head -4",
+            "# x/a\nvet.exe: a\\b_test.go:59:17: cannot use tmpl (variable of type string) as Trusted",
+            Some(0),
+            true,
+            Some(false),
+        ),
         ("nl a.rs | sed -n 1p", "nl: a.rs: No such file or directory", None, true, Some(false)),
         ("npx tsc 2>&1 | head -20", "", Some(0), true, Some(true)),
         ("mise run lint | head", "a.go:38:16: thrice\n[lint] ERROR task failed", None, true, Some(false)),
