@@ -152,8 +152,8 @@ fn command_line(fact: &Fact, outcome: &Outcome, chars: usize, style: &LineStyle,
 /// The text of a goal, and its suffix.
 fn goal(fact: &Fact, chars: usize, style: &LineStyle) -> (String, String) {
     let over = style.over_since(fact).filter(|_| !fact.text.starts_with(UNREADABLE));
-    let answered = over.is_some() && !style.follows_up;
     let end = style.end_of_goal(fact, over);
+    let answered = !end.is_empty() && !style.follows_up;
     let short = fact.voice() == Voice::User && (answered || end == BELOW);
     let plan = if short { outline(&fact.text) } else { None };
     (told_below(plan.unwrap_or_else(|| words(fact, chars)), &end), end)

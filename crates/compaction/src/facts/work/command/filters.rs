@@ -8,12 +8,13 @@ impl ParsedCommand {
     /// Whether the output, of `lines` lines, is all that the programs printed: no filter can have dropped
     /// lines. `through`: whether a search with these words lets all relevant lines through.
     pub(in crate::facts::work) fn shows_all(&self, lines: usize, through: impl Fn(&[&str]) -> bool) -> bool {
-        const FILTERS: [&str; 8] = ["wc", "awk", "sed", "cut", "Select-String", "xargs", "findstr", "jq"];
-        self.programs().all(|words| match file_name(words[0]) {
-            "head" | "tail" => lines < most_lines(&words),
-            it if greps(it) => through(&words),
-            other => !FILTERS.contains(&other),
-        })
+        self.programs().all(|words| passes_all(&words, lines, &through))
+    }
+
+    /// Whether no filter can have dropped any of the `lines` lines that `program` printed.
+    pub(in crate::facts::work) fn shows_all_of(&self, program: &[&str], lines: usize) -> bool {
+        let after = self.pipes().skip_while(|it| it.0 != program).skip(1);
+        after.take_while(|it| it.1).all(|it| passes_all(&it.0, lines, &|_: &[&str]| false))
     }
 
     /// Whether `head` at its end may have cut off how a build or test ended. Of a preview, the number of lines is unknown.
@@ -22,6 +23,16 @@ impl ParsedCommand {
         let full =
             |words: &[&str]| output.starts_with(PREVIEW) || output.lines().count() >= most_lines(words);
         last.is_some_and(|words| self.is_setup() && full(&words))
+    }
+}
+
+/// Whether a program prints all lines that it reads, if its output has `lines` of them.
+fn passes_all(words: &[&str], lines: usize, through: &impl Fn(&[&str]) -> bool) -> bool {
+    const FILTERS: [&str; 8] = ["wc", "awk", "sed", "cut", "Select-String", "xargs", "findstr", "jq"];
+    match file_name(words[0]) {
+        "head" | "tail" => lines < most_lines(words),
+        it if greps(it) => through(words),
+        other => !FILTERS.contains(&other),
     }
 }
 
@@ -71,6 +82,9 @@ mod tests {
         let shows = |it: &str, lines| ParsedCommand::of(it).shows_all(lines, |_| true);
         assert!(shows("tsc | grep error | head -20", 19) && !shows("tsc | head -20", 20));
         assert!(!shows("tsc | wc -l", 1));
+        let shows = |it: &str| ParsedCommand::of(it).shows_all_of(&["git", "status", "-s"], 3);
+        assert!(shows("nl a.rs | sed -n 1,9p; git status -s") && shows("git status -s; git log | head -1"));
+        assert!(!shows("git status -s | sed -n 1,2p") && !shows("ls; git status -s | head -3"));
         let cuts = |it: &str| ParsedCommand::of(it).cuts_off_the_end("a\nb\nc\n");
         let preview = "<persisted-output>\nOutput too large (49.4KB). Full output saved to: /tmp/a.txt\n";
         assert!(

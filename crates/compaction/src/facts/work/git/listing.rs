@@ -34,7 +34,7 @@ impl Listing {
     /// Reads the output of the program `words` of `command`; `None` if it does not list uncommitted files.
     pub(super) fn of(words: &[&str], command: &ParsedCommand, output: &str) -> Option<Self> {
         match git_args(words)? {
-            ["status", rest @ ..] => Self::of_status(rest, command, output),
+            ["status", rest @ ..] => Self::of_status(words, rest, command, output),
             ["diff", rest @ ..] => {
                 let lists = ["--stat", "--name-only", "--name-status", "--numstat"];
                 let form = rest.iter().find(|it| lists.contains(it))?;
@@ -48,7 +48,7 @@ impl Listing {
         }
     }
 
-    fn of_status(flags: &[&str], command: &ParsedCommand, output: &str) -> Option<Self> {
+    fn of_status(words: &[&str], flags: &[&str], command: &ParsedCommand, output: &str) -> Option<Self> {
         let short = flags.iter().any(|it| {
             ["--short", "--porcelain"].iter().any(|of| it.starts_with(of))
                 || it.starts_with("-s") && !it.starts_with("--")
@@ -66,7 +66,7 @@ impl Listing {
             it.path = it.path.trim_matches('"').to_owned();
         }
         let cut = CUT.iter().any(|it| output.contains(it));
-        let whole = all && joined.is_empty() && command.shows_all(files.len(), |_| false);
+        let whole = all && joined.is_empty() && command.shows_all_of(words, files.len());
         Some(Self { whole, cut, files })
     }
 }
