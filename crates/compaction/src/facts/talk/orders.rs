@@ -104,13 +104,16 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, answers: bool
         let plan = parts.iter().position(|it| std::ptr::eq(&**it, part)).map(|it| &plans[it]);
         let bounded = plan.is_some_and(|it| it.part_at(part, sentence) == PlanPart::Bounds);
         let briefs = document && plan.is_some_and(|it| it.briefs);
-        let in_list = (briefs && !bounded || region == Region::Typed) && is_listed_rule(part, sentence);
+        let label = list_label(part, sentence);
+        let in_list = (briefs && !bounded || region == Region::Typed)
+            && label.is_some_and(|it| RULES_LABEL.is_match(it));
         let Some(own) = without_refusal(part, sentence, answers) else { continue };
         let polarity = polarity(&own).or_else(|| (whole || in_list).then_some(Polarity::Require));
         let is_no_order = || {
             let of_review = reviews.iter().any(|it| std::ptr::eq(*it, part));
             let describes = of_review && DESCRIBES.is_match(sentence)
-                || part.len() > LONG && !in_list && TELLS.is_match(sentence);
+                || part.len() > LONG && !in_list && TELLS.is_match(sentence)
+                || label.is_some_and(|it| STATE_LABEL.is_match(it)) && !PROHIBITS.is_match(sentence);
             describes && !ASKS_FOR.is_match(sentence) || of_review && PROPOSES.is_match(sentence)
         };
         if let Some(polarity) = polarity.filter(|_| !only_asks(sentence) && !is_no_order()) {
@@ -274,8 +277,13 @@ fn is_listed_task(part: &str, sentence: &str) -> bool {
     rules.len() >= LEAST && rules.iter().filter(|it| **it).count() * 2 < rules.len()
 }
 
-/// Whether a sentence begins an item of a list that is labelled as rules.
-fn is_listed_rule(part: &str, sentence: &str) -> bool {
+/// The label of a list whose items say how things are.
+static STATE_LABEL: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)^\W*(?:(?:context|background|контекст)\b|(?:current|existing|текущ\w+|existierend\w*) |what (?:already |currently )?exists).*[:：]\W*$",
+);
+
+/// The label of the list in which a sentence begins an item.
+fn list_label<'p>(part: &'p str, sentence: &str) -> Option<&'p str> {
     /// Maximum lines above the sentence that are searched for the label.
     const MOST: usize = 40;
     let at = offset(sentence, part);
@@ -284,11 +292,10 @@ fn is_listed_rule(part: &str, sentence: &str) -> bool {
     let line = part[start..].lines().next().unwrap_or_default();
     let introduces = sentence.trim_end_matches('*').ends_with([':', '：']);
     if lead || introduces || !has_marker(line) || line.starts_with([' ', '\t', '#']) {
-        return false;
+        return None;
     }
     let mut above = part[..start].lines().rev().filter(|it| !it.trim().is_empty()).take(MOST);
-    let label = above.find(|it| !it.starts_with([' ', '\t']) && (!has_marker(it) || it.starts_with('#')));
-    label.is_some_and(|it| RULES_LABEL.is_match(it))
+    above.find(|it| !it.starts_with([' ', '\t']) && (!has_marker(it) || it.starts_with('#')))
 }
 
 /// A requirement, whatever it is about.

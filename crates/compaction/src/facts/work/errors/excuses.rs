@@ -44,6 +44,10 @@ static WANTS_FAILURE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"|\b(?:verify|confirm|check|prove|ensure|see)(?: that)? (?:it|they|(?:the|new) \w+) fails?\b|\b(?:it|this|that|they) (?:should|must) fail\b",
 ));
 
+/// The sentence counts no failures, so what it calls pre-existing are warnings.
+static COUNTS_NONE: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?i)\b(?:0|no|zero) (?:errors?|failures?)\b|エラー\s*[:：は]?\s*(?:0|なし|無し)");
+
 impl Errors<'_> {
     /// Excuses the failure of a check that, as `said` (command or description) tells, was run to see it fail.
     pub(in crate::facts::work) fn note_wanted_failure(&mut self, number: usize, said: &str) {
@@ -70,7 +74,10 @@ impl Errors<'_> {
             return;
         }
         let says = |it: &&str| {
-            CUES.failure.is_in(&Lowercased::of(it)) && !DOUBTED.is_match(it) && !is_machine_output(it)
+            CUES.failure.is_in(&Lowercased::of(it))
+                && !DOUBTED.is_match(it)
+                && !COUNTS_NONE.is_match(it)
+                && !is_machine_output(it)
         };
         let Some(word) = sentences(text).into_iter().filter(says).find_map(excuse_in) else { return };
         for error in self.recent().filter(|it| it.message == newest) {
