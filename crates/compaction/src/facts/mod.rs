@@ -37,6 +37,7 @@ pub(crate) use past::reader::headings::{
     TOUCHED, UNCHECKED,
 };
 pub(crate) use talk::decisions::asks_to_go_ahead;
+pub(crate) use talk::orders::is_bounds_heading;
 pub use talk::overruled::refuted_replies;
 pub(crate) use talk::replies::report_of_turn;
 pub use talk::replies::{

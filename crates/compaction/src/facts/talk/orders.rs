@@ -105,8 +105,9 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, answers: bool
         let bounded = plan.is_some_and(|it| it.part_at(part, sentence) == PlanPart::Bounds);
         let briefs = document && plan.is_some_and(|it| it.briefs);
         let label = list_label(part, sentence);
-        let in_list = (briefs && !bounded || region == Region::Typed)
+        let listed = (briefs && !bounded || region == Region::Typed)
             && label.is_some_and(|it| RULES_LABEL.is_match(it));
+        let in_list = listed || !bounded && is_labelled_rule(sentence);
         let Some(own) = without_refusal(part, sentence, answers) else { continue };
         let polarity = polarity(&own).or_else(|| (whole || in_list).then_some(Polarity::Require));
         let is_no_order = || {
@@ -298,8 +299,26 @@ fn list_label<'p>(part: &'p str, sentence: &str) -> Option<&'p str> {
     above.find(|it| !it.starts_with([' ', '\t']) && (!has_marker(it) || it.starts_with('#')))
 }
 
+/// Whether a sentence says itself that it is a rule: `**Constraints:** keep the design`.
+fn is_labelled_rule(sentence: &str) -> bool {
+    let parts = sentence.split_once([':', '：']);
+    parts.is_some_and(|(label, rule)| RULES_LABEL.is_match(label) && rule.contains(char::is_alphabetic))
+}
+
 /// A requirement, whatever it is about.
 static REQUIRES: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)\b(?:must|shall|do not|don['’]t|mandatory)\b");
+
+/// A heading over what a task must not touch. Its nouns may name a thing of the program: `Error boundaries`.
+static BOUNDS_HEADING: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)\b(?:not to change|not change|do not|don['’]t|must not|out of scope|not in scope|non[- ]goals?)\b",
+    r"|^\W*(?:\d+(?:\.\d+)*[.):]?\s+)?(?:(?:important|general|hard|strict|key|core|global|working|design|technical|project|scope|safety|file|the|your|my|our) ){0,2}",
+    r"(?:constraints?|guardrails?|boundar(?:y|ies)|restrictions?)(?:\W*$|\W+(?:and|for|of|on)\b|\W*[&(:])",
+    r"|^\W*(?:\d+(?:\.\d+)*[.):]?\s+)?(?:ограничения|запреты|einschränkungen|contraintes|restricciones)\W*$|^\W*(?:约束|约束条件|限制|制約|禁止事項|제약)\W*$",
+));
+
+pub(crate) fn is_bounds_heading(title: &str) -> bool {
+    BOUNDS_HEADING.is_match(title)
+}
 
 /// What the text under a heading of a plan is about.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -323,19 +342,6 @@ struct Outline {
 
 impl Outline {
     fn of(part: &str) -> Self {
-        const BOUNDS: [&str; 11] = [
-            "not to change",
-            "not change",
-            "do not",
-            "don't",
-            "out of scope",
-            "not in scope",
-            "non-goal",
-            "constraint",
-            "guardrail",
-            "boundar",
-            "must not",
-        ];
         const BACKGROUND: [&str; 6] =
             ["context", "background", "problem", "overview", "motivation", "current state"];
         const STEPS: [&str; 8] =
@@ -349,7 +355,7 @@ impl Outline {
             let Some(title) = line[depth..].strip_prefix(' ').filter(|_| depth > 0) else { continue };
             let lower = title.to_lowercase();
             let numbered = lower.trim_start_matches("task ").starts_with(|c: char| c.is_ascii_digit());
-            let own = if BOUNDS.iter().any(|it| lower.contains(it)) {
+            let own = if is_bounds_heading(title) {
                 PlanPart::Bounds
             } else if depth > 1 && BACKGROUND.iter().any(|it| lower.contains(it)) {
                 PlanPart::Background

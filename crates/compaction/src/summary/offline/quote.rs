@@ -4,7 +4,7 @@ use super::SHORT;
 use crate::facts::text::regions::{CLIENT_TEXT, Region, regions};
 use crate::facts::text::typed::is_slash_command;
 use crate::facts::text::{clip, clip_end, flat, without_cut_announcement};
-use crate::facts::{Fact, Voice, error_lines, is_plan};
+use crate::facts::{Fact, Voice, error_lines, is_bounds_heading, is_plan};
 
 /// Words of the user or the model: the user's in quotation marks, cut in the middle so that both ends stay verbatim.
 pub(super) fn words(fact: &Fact, chars: usize) -> String {
@@ -65,8 +65,6 @@ pub(super) fn outline(text: &str) -> Option<String> {
     const LONG: usize = 1_000;
     /// Maximum characters of what the user typed before the plan.
     const LEAD: usize = 400;
-    const BOUNDS: [&str; 7] =
-        ["non-goal", "non goal", "out of scope", "not in scope", "constraint", "boundar", "guardrail"];
     let begins = text.lines().find(|it| !it.trim().is_empty())?;
     let heading = |it: &str| it.starts_with('#');
     let title = text.lines().find(|it| heading(it))?;
@@ -76,9 +74,8 @@ pub(super) fn outline(text: &str) -> Option<String> {
     }
     let mut bounds = false;
     let bound = |it: &&str| {
-        let lower = it.to_lowercase();
         if heading(it) {
-            bounds = BOUNDS.iter().any(|word| lower.contains(word));
+            bounds = is_bounds_heading(it);
         }
         bounds && !heading(it) && !it.trim().is_empty()
     };
@@ -92,9 +89,10 @@ pub(super) fn outline(text: &str) -> Option<String> {
         if begins == title { String::new() } else { format!("\"{}\" … ", flat(clip(begins, LEAD).0)) };
     // The subject usually follows under a heading of its own.
     let after = text.split_once(title).map_or("", |it| it.1);
-    let about = after.lines().map(str::trim).find(|it| !it.is_empty() && !heading(it)).unwrap_or_default();
+    let about = after.lines().skip_while(|it| it.trim().is_empty() || heading(it));
+    let about = flat(&about.take_while(|it| !heading(it)).collect::<Vec<_>>().join("\n"));
     // `…` because another heading may stand between them.
-    let about = format!("\"{}\" … \"{}\"", flat(clip(title, SHORT).0), flat(clip(about, LEAD).0));
+    let about = format!("\"{}\" … \"{}\"", flat(clip(title, SHORT).0), clip(&about, LEAD).0);
     let bounds = if bounds.is_empty() { String::new() } else { format!("; bounds: {}", bounds.join(", ")) };
     Some(format!("{lead}{about}{bounds}{SHORTENED}"))
 }
