@@ -490,6 +490,19 @@ fn what_is_true_is_no_contradiction() {
             "- `go test ./a | tail; go test ./a | tail` → ok",
         ),
         (
+            vec![(
+                "cp a /tmp/a && python3 - <<'PY'\nPY\ngo test ./a | grep FAIL; cp /tmp/a a && go test ./a | tail -2",
+                "--- FAIL: TestEnd (0.00s)\n  Error: Not equal:\nFAIL\nFAIL\tx/a\t0.1s\nFAIL\nok  \tx/a\t1.3s",
+            )],
+            vec![],
+            "- `cp a /tmp/a && python3 - <<'PY'` … → ok",
+        ),
+        (
+            vec![("docker compose config -q", "<tool_use_error>Sibling tool call errored</tool_use_error>")],
+            vec![],
+            "- `docker compose config -q` → not run",
+        ),
+        (
             vec![("mise run check; tail x", "[lint] bad\n[lint] ERROR task failed")],
             vec![],
             "- `mise run check; tail x` → failed",

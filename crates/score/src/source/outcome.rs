@@ -47,11 +47,13 @@ pub(crate) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Ou
     };
     let shows = shows_contents(command);
     let (passed, failed) = if shows { (None, None) } else { sums(own).unwrap_or_else(|| counts(end)) };
+    let package_failed = leaves_package_failed(end);
     let piped = !shows
+        && package_failed != Some(false)
         && (command.contains('|') || own.len() < text.len() && text.starts_with("Script completed"))
         && signature(own).is_some_and(|it| strength(&it) >= 4)
         || crashed(end)
-        || !shows && !command.is_empty() && leaves_package_failed(end)
+        || !shows && !command.is_empty() && package_failed == Some(true)
         || command.contains(['|', ';'])
             && !command.contains("||")
             && ending(end, 1_000).lines().any(counts_problems);
@@ -97,9 +99,12 @@ pub(crate) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Ou
     Some(Outcome { ok, exit, passed, failed })
 }
 
-/// Whether the user or a timeout of the agent stopped the command. `text`: the output without escapes.
+/// Whether the user, a timeout of the agent or a failure beside it stopped the command. `text`: the output without escapes.
 fn was_stopped(output: &Output, text: &str) -> bool {
-    let stopped = |it: &str| it.contains("[Request interrupted") || it.contains("User aborted the command");
+    // The third: Claude Code did not start it, since a call beside it failed.
+    const MARKS: [&str; 3] =
+        ["[Request interrupted", "User aborted the command", "Sibling tool call errored"];
+    let stopped = |it: &str| MARKS.iter().any(|mark| it.contains(mark));
     // The timeouts of Codex, OpenCode and Gemini CLI: of a server, that is how it should end.
     let raw = output.text.as_str();
     let by_codex = output.exit == Some(124)
@@ -158,13 +163,14 @@ fn is_go_error(line: &str) -> bool {
         && (imported || program_words::GO_ERRORS.iter().any(|it| told.starts_with(it)))
 }
 
-/// Whether a Go package failed and did not pass later: `FAIL\texample.org/a\t0.7s`.
-fn leaves_package_failed(text: &str) -> bool {
-    let mut failed = HashSet::new();
+/// Whether a Go package failed and did not pass later: `FAIL\texample.org/a\t0.7s`. `None`: none failed.
+fn leaves_package_failed(text: &str) -> Option<bool> {
+    let (mut failed, mut any) = (HashSet::new(), false);
     for line in text.lines() {
         match line.split('\t').collect::<Vec<_>>()[..] {
             ["FAIL", package, time] if time.ends_with('s') => {
                 failed.insert(package);
+                any = true;
             }
             ["ok  ", package, ..] => {
                 failed.remove(package);
@@ -172,7 +178,7 @@ fn leaves_package_failed(text: &str) -> bool {
             _ => {}
         }
     }
-    !failed.is_empty()
+    any.then_some(!failed.is_empty())
 }
 
 /// Whether Node.js ended with an exception: its version, after a blank line, is the last that it prints.
