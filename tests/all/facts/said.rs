@@ -228,8 +228,11 @@ fn the_printed_list_of_tasks_is_their_state() {
         "@call TaskList c\n{}\n@out c\n#3 [completed] Mend the roof\n#4 [completed] Paint the door\n#5 [in_progress] Paint the wall (painter)\n",
         "#6 [completed] Mend the pump (pump-dev)\n#7 [pending] Mend the fan [blocked by #6]\n@model\nThe fan is next.",
     ));
-    for told in ["- done: Mend the pump [#", "- open: Mend the fan [#", "- done: P-3 (#3): Mend the roof [#"]
-    {
+    for told in [
+        "- done: Mend the pump [#",
+        "- open: Mend the fan (task #7) [#",
+        "- done: P-3 (#3): Mend the roof [#",
+    ] {
         assert!(page.contains(told), "{told}\n{page}");
     }
     assert!(!page.contains("done: Tasks #4"), "{page}");

@@ -36,6 +36,7 @@ pub(crate) use past::reader::headings::{
     FOLLOWED, GOES_ON, MORE_DONE, OF_EARLIER_REQUEST, REPLIED_BELOW, REPLY_TO, REPORTED, REPORTS, RESOLVED,
     TOUCHED, UNCHECKED,
 };
+pub use plan::NumberedStep;
 pub(crate) use talk::decisions::asks_to_go_ahead;
 pub(crate) use talk::orders::is_bounds_heading;
 pub use talk::overruled::refuted_replies;
@@ -200,6 +201,8 @@ pub struct Ledger {
     pub file_changes: Vec<Fact>,
     /// The working directory, if the history contains it.
     pub directory: Option<String>,
+    /// Open steps that tools name by a number, by their text.
+    pub numbered_steps: HashMap<String, NumberedStep>,
 }
 
 impl Fact {
@@ -314,14 +317,14 @@ fn read_messages(history: &History, origin: &(dyn Fn(usize) -> usize + Sync)) ->
     past::reader::read(history, directory.as_deref(), &mut facts);
     let goal = facts.iter().any(|it| it.topic == Topic::Goal);
     // The two do not depend on each other's facts.
-    let (said, (names, file_changes, commits)) = parallel::join(
+    let (said, (names, file_changes, commits, numbered_steps)) = parallel::join(
         || talk::read(history, goal),
         || {
             let (file_changes, commits) = work::read(history, directory.as_deref(), origin, &mut facts);
-            let changed = plan::read(history, &mut facts);
+            let (changed, numbered_steps) = plan::read(history, &mut facts);
             past::superseded::drop_superseded(history, &changed, &mut facts);
             facts.extend(refusals::read(history, directory.as_deref()));
-            (work::identifiers::read(history, directory.as_deref()), file_changes, commits)
+            (work::identifiers::read(history, directory.as_deref()), file_changes, commits, numbered_steps)
         },
     );
     facts.extend(said);
@@ -338,11 +341,12 @@ fn read_messages(history: &History, origin: &(dyn Fn(usize) -> usize + Sync)) ->
     past::expired_rules::drop_expired_rules(history, &mut facts);
     talk::overruled::drop_overruled(history, &mut facts);
     past::superseded::replace_answered_goal(history, &mut facts);
+    past::superseded::drop_finished_requests(&mut facts);
     talk::approved::read(history, &mut facts);
     facts.extend(mode::read(history));
     skills::read(history, &mut facts);
     refusals::drop_guessed_causes(&mut facts);
-    Ledger { facts: deduplicated(facts), file_changes, directory }
+    Ledger { facts: deduplicated(facts), file_changes, directory, numbered_steps }
 }
 
 /// Sorts the facts by message and drops duplicates, keeping the last of a file, command or error, else the

@@ -18,6 +18,8 @@ struct Step {
     text: String,
     topic: Topic,
     message: usize,
+    /// Its number, if tools name it by one.
+    id: Option<String>,
 }
 
 /// The steps of the plan, in order; `None` where one was removed.
@@ -28,6 +30,13 @@ struct Steps {
     by_id: HashMap<String, usize>,
     /// The message of the last call that replaced the whole list.
     whole: Option<usize>,
+}
+
+/// What tools know of a step beside its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NumberedStep {
+    pub id: String,
+    pub about: Option<String>,
 }
 
 /// A status change of a task that was created before the history begins: only an earlier summary names it.
@@ -51,9 +60,15 @@ static PLACEHOLDER: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)(?:^|\s)\[(?:(?:brief|short|task|your|one-line|insert|add) [a-z ]{2,40}|(?:name|description|title|date|status|owner|details)(?:, [a-z ]{2,30})*)\]\W*$",
 );
 
-/// Reads the last state of the plan. Returns the status changes of tasks that were created before the history begins.
-pub(super) fn read(history: &History, facts: &mut Vec<Fact>) -> Vec<TaskUpdate> {
+/// Reads the last state of the plan. Returns the status changes of tasks that were created before the history begins,
+/// and the open steps that have a number, by their text.
+pub(super) fn read(
+    history: &History,
+    facts: &mut Vec<Fact>,
+) -> (Vec<TaskUpdate>, HashMap<String, NumberedStep>) {
     let mut steps = Steps::default();
+    // By id of the task.
+    let mut described: HashMap<String, String> = HashMap::new();
     let mut changed: Vec<TaskUpdate> = Vec::new();
     // Plan calls whose output has not come, with their messages.
     let mut open: Vec<(usize, &Call)> = Vec::new();
@@ -61,7 +76,7 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) -> Vec<TaskUpdate> 
     let mut assigned: HashMap<String, String> = HashMap::new();
     for (number, message) in history.messages().iter().enumerate() {
         if message.is_prompt() {
-            note_assigned(&message.plain(), &mut assigned);
+            note_assigned(&message.plain(), &mut assigned, &mut described);
         }
         for part in &message.parts {
             match part {
@@ -74,6 +89,7 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) -> Vec<TaskUpdate> 
                     // A failed or refused call did not change the plan.
                     if !output.failed && output.refusal.is_none() {
                         changed.extend(apply(call, at, Some(output), &assigned, &mut steps));
+                        described.extend(description(call, output));
                         changed.extend(listed_tasks(output, number, &mut steps));
                     }
                 }
@@ -105,20 +121,44 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) -> Vec<TaskUpdate> 
                     && !listed.contains_similar(&it.text)
         });
     }
+    let mut numbered = HashMap::new();
     facts.extend(steps.into_iter().map(|it| {
         let topic = match it.topic {
-            Topic::Done => ModelTopic::Done,
+            Topic::Done => return Fact::from_model(ModelTopic::Done, it.message, it.text),
             Topic::Active => ModelTopic::Active,
             _ => ModelTopic::Open,
         };
+        if let Some(id) = it.id {
+            let about = described.remove(&id);
+            numbered.insert(it.text.clone(), NumberedStep { id, about });
+        }
         Fact::from_model(topic, it.message, it.text)
     }));
-    changed
+    (changed, numbered)
+}
+
+/// What a call says that a task is about, with its id: Claude Code's `TaskCreate`, `TaskUpdate` and `TaskGet`.
+fn description(call: &Call, output: &Output) -> Option<(String, String)> {
+    let input = input_of(call);
+    let text = output.text.as_str();
+    let given = input.get("taskId").and_then(Value::as_str).map(str::to_owned);
+    let about = match input.get("description").and_then(Value::as_str) {
+        Some(about) => about,
+        None => {
+            let about = text.split_once("\nDescription: ").filter(|it| it.0.starts_with("Task #"))?.1;
+            about.split("\nBlock").next().unwrap_or(about)
+        }
+    };
+    Some((given.or_else(|| created_task(output))?, flat(about)))
 }
 
 /// Notes the tasks that a prompt names with their ids: `UI-5 (Task #16): Make the list`, `Task #16: …`, and
 /// the JSON by which a team lead assigns one (Claude Code).
-fn note_assigned(prompt: &str, assigned: &mut HashMap<String, String>) {
+fn note_assigned(
+    prompt: &str,
+    assigned: &mut HashMap<String, String>,
+    described: &mut HashMap<String, String>,
+) {
     if !prompt.contains('#') && !prompt.contains("\"taskId\"") {
         return;
     }
@@ -127,6 +167,7 @@ fn note_assigned(prompt: &str, assigned: &mut HashMap<String, String>) {
         let field = |key: &str| sent.as_ref()?.get(key)?.as_str();
         if let (Some(id), Some(subject)) = (field("taskId"), field("subject")) {
             assigned.insert(id.to_owned(), format!("Task #{id}: {}", flat(clip(subject, 200).0)));
+            described.extend(field("description").map(|it| (id.to_owned(), flat(it))));
         } else if let Some(found) = ASSIGNED.captures(line)
             && let Some(id) = found.iter().skip(1).flatten().next()
         {
@@ -141,7 +182,8 @@ fn name_task(change: Option<&TaskUpdate>, assigned: &HashMap<String, String>, st
     let named = change.and_then(|it| Some((it, it.topic?, assigned.get(&it.id)?)));
     if let Some((change, topic, title)) = named {
         steps.by_id.insert(change.id.clone(), steps.all.len());
-        let step = Step { text: title.clone(), topic, message: change.message };
+        let id = Some(change.id.clone());
+        let step = Step { text: title.clone(), topic, message: change.message, id };
         steps.all.push(Some(step));
     }
 }
@@ -172,10 +214,10 @@ fn apply(
     // `TaskCreate`: the output gives its id.
     let text = flat(input.get("subject").and_then(Value::as_str)?);
     let id = output.and_then(created_task);
-    if let Some(id) = id {
+    if let Some(id) = id.clone() {
         steps.by_id.entry(id).or_insert(steps.all.len());
     }
-    steps.all.push(Some(Step { text, topic: Topic::Open, message: number }));
+    steps.all.push(Some(Step { text, topic: Topic::Open, message: number, id }));
     None
 }
 
@@ -205,7 +247,7 @@ fn listed_step(item: &Value, number: usize) -> Option<Step> {
     let topic = topic(status(item).as_deref().unwrap_or("pending"))?;
     let keys = ["content", "step", "description", "subject", "title", "text"];
     let text = keys.iter().find_map(|key| item.get(key)?.as_str().map(flat))?;
-    Some(Step { text, topic, message: number })
+    Some(Step { text, topic, message: number, id: None })
 }
 
 /// Applies the statuses that `TaskList` prints: teammates and sub-agents change tasks, too.
@@ -285,7 +327,7 @@ fn checklist(text: &str, number: usize) -> Vec<Step> {
     for found in CHECKBOX.captures_iter(text) {
         let (Some(mark), Some(what)) = (found.get(1), found.get(2)) else { continue };
         let Some(topic) = topic(mark.as_str()) else { continue };
-        out.push(Step { text: flat(clip(what.as_str(), 300).0), topic, message: number });
+        out.push(Step { text: flat(clip(what.as_str(), 300).0), topic, message: number, id: None });
     }
     // What to check about each change is no plan: `- [ ] Is the error logged?`
     let questions = out.iter().filter(|it| it.text.ends_with(['?', '？'])).count();

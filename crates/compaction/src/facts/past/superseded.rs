@@ -437,6 +437,22 @@ pub(in crate::facts) fn replace_answered_goal(history: &History, facts: &mut Vec
     facts.extend(now);
 }
 
+/// Drops goals and last requests that are the titles of finished tasks (a team lead assigns those), if others are left.
+pub(in crate::facts) fn drop_finished_requests(facts: &mut Vec<Fact>) {
+    let done: Vec<String> = facts
+        .iter()
+        .filter(|it| it.topic == Topic::Done && it.voice() == Voice::Model && it.text.starts_with("Task #"))
+        .filter_map(|it| Some(it.text.split_once(": ")?.1.to_owned()))
+        .collect();
+    for topic in [Topic::Goal, Topic::Last] {
+        let request = |it: &Fact| it.topic == topic && it.voice() == Voice::User;
+        let finished = |it: &Fact| request(it) && done.iter().any(|title| *title == *it.text);
+        if facts.iter().any(|it| request(it) && !finished(it)) {
+            facts.retain(|it| !finished(it));
+        }
+    }
+}
+
 /// A request that ends the one before it.
 static STOPS: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?i)\b(?:stop|forget|cancel|abort|wait|leave it|never ?mind)\b");

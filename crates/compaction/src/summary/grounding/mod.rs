@@ -166,7 +166,7 @@ fn missing(parsed: &Parsed, request: &SummaryRequest<'_>) -> Ledger {
         .collect();
     let within = request.ledger.facts.iter().filter(|it| request.region.contains(&it.message));
     let facts = within.filter(|it| protected(it) && !is_stated(it, &lines, &asked, &flat)).cloned().collect();
-    Ledger { facts, file_changes: Vec::new(), directory: request.ledger.directory.clone() }
+    Ledger { facts, directory: request.ledger.directory.clone(), ..Ledger::default() }
 }
 
 /// Whether no summary may omit a fact.

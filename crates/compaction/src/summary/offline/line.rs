@@ -116,7 +116,7 @@ fn raw_line(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
                 single(words(fact, chars)).ending(suffix.map_or("", |it| &it.1))
             }
             _ => match fact.topic.row().mark {
-                Some(mark) => single(format!("{} {}", style.mark(mark), cut(&fact.text, chars))),
+                Some(mark) => single(format!("{} {}", style.mark(mark), style.step(fact, chars))),
                 None => single(style.replies_to(fact) + &style.refuted_by(fact) + &style.told(fact, chars)),
             },
         },

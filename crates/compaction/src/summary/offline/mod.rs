@@ -199,6 +199,7 @@ fn write_slice(
             .filter(|it| it.1 < ask.region.end)
             .collect(),
         long: newest_at_length(history, line::last_work(ledger), &items),
+        numbered: &ledger.numbered_steps,
         words: ask.spec.words.clone(),
     };
     let quoted = items.iter().filter(|it| it.kind == LineKind::Quoted).count();

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use super::SHORT;
 use super::quote::{cut, words};
 use crate::facts::{
     ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, ANSWERED_LATER, AnsweredRequest, BELOW, EARLIER, Fact,
-    LONG_CHARS, REPLIED_BELOW, REPLY_TO, Topic, Voice, asks_to_go_ahead, attempt_key, is_missing_file,
+    LONG_CHARS, NumberedStep, REPLIED_BELOW, REPLY_TO, Topic, Voice, asks_to_go_ahead, attempt_key,
+    is_missing_file,
 };
 use history::tools::{self, Meaning};
 
@@ -49,6 +51,8 @@ pub(super) struct LineStyle<'a> {
     pub(super) went_ahead: HashMap<usize, usize>,
     /// The newest findings at length, by message and text.
     pub(super) long: HashMap<(usize, String), String>,
+    /// Open steps that tools name by a number, by their text.
+    pub(super) numbered: &'a HashMap<String, NumberedStep>,
     /// The system's words, by ours.
     pub(super) words: BTreeMap<String, String>,
 }
@@ -163,6 +167,24 @@ impl LineStyle<'_> {
         match (chars >= LONG_CHARS).then(long).flatten() {
             Some(long) => cut(long, chars),
             None => words(fact, chars),
+        }
+    }
+
+    /// A step in at most `chars` characters, with its number and, if there is room, what it is about.
+    pub(super) fn step(&self, fact: &Fact, chars: usize) -> String {
+        /// Characters for what all steps are about, and the least and the most for one.
+        const ALL: usize = 1_800;
+        const ONE: (usize, usize) = (100, 300);
+        let text = cut(&fact.text, chars);
+        let step = self.numbered.iter().find(|it| fact.text.starts_with(it.0.as_str()));
+        let Some((_, step)) = step else { return text };
+        // With its number, the model can update it, and a later reading knows what was updated.
+        let number = format!("#{}", step.id);
+        let text = if text.contains(&number) { text } else { format!("{text} (task {number})") };
+        let room = (ALL / self.numbered.len()).clamp(ONE.0, ONE.1);
+        match step.about.as_deref().filter(|_| chars > SHORT) {
+            Some(about) => format!("{text}. {}", cut(about, room)),
+            None => text,
         }
     }
 
