@@ -334,6 +334,7 @@ fn read_messages(history: &History, origin: &(dyn Fn(usize) -> usize + Sync)) ->
     past::superseded::settle_steps(history, &mut facts);
     talk::delegated::settle_running(history, &mut facts);
     facts.extend(talk::delegated::running(history));
+    facts.extend(talk::delegated::sent(history));
     past::temporary::drop_outdated(history, &mut facts);
     past::overtaken::drop_overtaken(history, &mut facts);
     past::repeated::drop_repeated(history, &mut facts);

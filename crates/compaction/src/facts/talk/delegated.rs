@@ -1,14 +1,16 @@
-//! The reports of sub-agents to which the model delegated work.
+//! The reports of sub-agents to which the model delegated work, and what it told other agents.
 
 use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
 
 use super::LONG_CHARS;
 use super::report::{speaks, text_of_model, without_closing_questions};
 use super::shorten::shortened;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
-use crate::facts::text::{content_words, flat, lines, offset, sentences};
-use crate::facts::voice::ModelTopic;
-use crate::facts::{Fact, Voice, input_of};
+use crate::facts::text::{clip, content_words, flat, lines, offset, sentences};
+use crate::facts::voice::{ModelTopic, ToolTopic};
+use crate::facts::{Detail, Fact, Outcome, Voice, input_of};
 use history::tools::{Meaning, meaning};
 use history::{Call, History, Message, Role};
 
@@ -245,4 +247,31 @@ pub(in crate::facts) fn settle_running(history: &History, facts: &mut Vec<Fact>)
         at += 1;
         !completed.contains(&(at - 1))
     });
+}
+
+/// What the model told other agents of its team (Claude Code), as commands. What it tells the lead is a report.
+pub(in crate::facts) fn sent(history: &History) -> Vec<Fact> {
+    /// Only the newest.
+    const MOST: usize = 6;
+    const MAX_CHARS: usize = 160;
+    let mut calls: HashMap<&str, &Call> = HashMap::new();
+    let mut facts = Vec::new();
+    for (number, message) in history.messages().iter().enumerate() {
+        calls.extend(message.calls().filter(|it| &*it.name == "SendMessage").map(|it| (&*it.id, it)));
+        for output in message.outputs().filter(|it| !it.failed && it.refusal.is_none()) {
+            let Some(input) = calls.get(&*output.id).map(|it| input_of(it)) else { continue };
+            let text = |key: &str| input.get(key).and_then(Value::as_str);
+            let to = text("recipient").or_else(|| text("to")).filter(|it| *it != "team-lead");
+            let Some(to) = to.filter(|_| text("type").is_none_or(|it| it == "message")) else { continue };
+            let Some(said) = text("summary").or_else(|| text("content")).or_else(|| text("message")) else {
+                continue;
+            };
+            let said = flat(clip(said, MAX_CHARS).0).replace(['"', '`'], "'");
+            let outcome = Outcome { ok: Some(true), ..Outcome::default() };
+            let detail = Detail::Command { outcome, read_only: false };
+            let command = format!("SendMessage {to} \"{said}\"");
+            facts.push(Fact::from_tools(ToolTopic::Commands, number, command, detail));
+        }
+    }
+    facts.split_off(facts.len().saturating_sub(MOST))
 }

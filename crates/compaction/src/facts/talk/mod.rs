@@ -26,6 +26,7 @@ pub(in crate::facts) use answers::{
     MAX_REPLY_BYTES, answers_question, asks, asks_back, chooses_option, leaves_question,
 };
 use decisions::{CHOSEN_OPTIONS, read_decisions};
+use history::tools::{self, Meaning};
 use history::{History, Kind, Message, Part, Role};
 use options::{mentioned_option, without_choice};
 use orders::{MAX_RULE_CHARS, read_rules};
@@ -151,7 +152,8 @@ pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
                 first_fact_of_message = Some(facts.len());
                 let text = text_of_model(message);
                 let text = if is_working(messages, number) { after_retraction(&text) } else { &text };
-                read_statements(number, text, &mut facts);
+                let mends = message.calls().any(|it| tools::meaning(&it.name) == Meaning::Edit);
+                read_statements(number, text, mends, &mut facts);
             }
             (Role::User | Role::Assistant | Role::System | Role::Tool, _) => {}
         }
@@ -311,8 +313,9 @@ pub(in crate::facts) fn is_empty_prompt(text: &str) -> bool {
     is_one_of(&GREETINGS, text) || text.starts_with('/') && is_trivial(text)
 }
 
-/// Reads the model's findings, the approaches that it gave up, and the code that it calls untested.
-fn read_statements(number: usize, plain: &str, facts: &mut Vec<Fact>) {
+/// Reads the model's findings, the approaches that it gave up, and the code that it calls untested. `mends`: the message
+/// edits a file, so what it found there is no longer so.
+fn read_statements(number: usize, plain: &str, mends: bool, facts: &mut Vec<Fact>) {
     let mut model = |topic: ModelTopic, text: &[&str]| {
         facts.push(Fact::from_model(topic, number, join_sentences(text, 300)))
     };
@@ -333,7 +336,8 @@ fn read_statements(number: usize, plain: &str, facts: &mut Vec<Fact>) {
             model(ModelTopic::Tried, &[sentence]);
         } else if !mended && CUES.untested.is_in(&lower) {
             model(ModelTopic::Untested, &[sentence]);
-        } else if found < 3
+        } else if !mends
+            && found < 3
             && sentence.chars().count() >= MIN_FINDING_CHARS
             && CUES.found.is_in(&lower)
             && !is_narration(&lower)
