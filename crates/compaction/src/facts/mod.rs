@@ -45,7 +45,7 @@ pub use talk::replies::{
     AnsweredRequest, answers, final_answer, last_answered, last_reply, question_answered, requests,
 };
 pub use talk::turn::last_step;
-pub(crate) use talk::{LONG_CHARS, at_length, only_agrees};
+pub(crate) use talk::{LONG_CHARS, at_length, is_of_subagent, only_agrees};
 
 pub use text::flat;
 pub use topic::{ClaimPlace, Topic};

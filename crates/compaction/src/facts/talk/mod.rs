@@ -424,6 +424,11 @@ fn conclusion(plain: &str, refused: bool, answered: bool, chars: usize) -> Strin
     without_sentences(&shortened(&told, chars), over).trim().to_owned()
 }
 
+/// Whether a finding is the report of a sub-agent.
+pub(crate) fn is_of_subagent(fact: &Fact) -> bool {
+    fact.text.starts_with(delegated::REPORTS)
+}
+
 /// A reply or the report of a sub-agent at full length, if nothing was dropped since from its short form, the fact's text.
 pub(crate) fn at_length(history: &History, fact: &Fact) -> Option<String> {
     let message = history.messages().get(fact.message)?;

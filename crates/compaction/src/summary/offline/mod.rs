@@ -239,7 +239,7 @@ fn kept_requests(ledger: &Ledger, pursued: Option<&Fact>, ask: &OfflineRequest, 
 }
 
 /// The newest findings and replies, at length: what the current request refers to. After more work, parts of them may no
-/// longer hold, which is known of the short form alone.
+/// longer hold, which is known of the short form alone; what a sub-agent found for the current request is worked from.
 fn newest_at_length(
     history: &History,
     last_work: Option<usize>,
@@ -247,9 +247,10 @@ fn newest_at_length(
 ) -> HashMap<(usize, String), String> {
     const NEWEST: usize = 3;
     let found = items.iter().rev().filter(|it| {
+        let delegated = || facts::is_of_subagent(it.fact) && history.last_prompt() < Some(it.fact.message);
         it.kind == LineKind::Finding
             && it.fact.voice() == Voice::Model
-            && last_work.is_none_or(|work| work <= it.fact.message)
+            && (last_work.is_none_or(|work| work <= it.fact.message) || delegated())
     });
     let long = |it: &Candidate| {
         let key = (it.fact.message, it.fact.text.to_string());
