@@ -2,11 +2,11 @@
 //! waits for the user, until there is a reply.
 
 use super::evidence::Evidence;
-use crate::facts::talk::report::is_report;
+use crate::facts::talk::report::{is_report, speaks};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::rule::polarity;
-use crate::facts::text::sentences;
+use crate::facts::text::{clip, sentences};
 use crate::facts::{Detail, Fact, Polarity, Topic, Voice};
 use history::{History, Kind, Message, Role};
 
@@ -61,6 +61,12 @@ static COMMIT_FAILED: AsciiFirstRegex =
 static FOR_ONE_TASK: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)\bfor (?:the|this|that) (?:[\w-]+ ){0,2}(?:commit|branch|pr|pull request|task|change|fix|cleanup|step)\b",
 );
+/// How much of a plan is done: "Completed: 23/29", "4 of 6 done", "down to 2 agents with 5 tasks remaining".
+static PROGRESS: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)^\W*(?:completed?|progress|done|status)\W{1,6}\d+\s*(?:/|of)\s*\d+\b",
+    r"|\b\d+ ?(?:of|/) ?\d+ (?:(?:tasks?|agents?|steps?) )?(?:(?:are|is|now) )?(?:completed?|done|finished|remain\w*)\b",
+    r"|\b\d+ (?:\w+ )?(?:tasks?|agents?|steps?) (?:left|remain(?:ing)?|to go)\b|\bdown to \d+ (?:\w+ )?(?:agents?|tasks?)\b",
+));
 static NEGATION: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)\b(?:no|not|never|without|don['’]?t)\b");
 
 /// The last message that shows progress: a commit, a finished task, a report of the model, a newer summary.
@@ -125,7 +131,17 @@ pub(in crate::facts) fn drop_outdated(history: &History, facts: &mut Vec<Fact>) 
     });
     let seen_since: Vec<(usize, String)> = seen_since.collect();
     let replied = history.last_prompt().unwrap_or(0);
+    let says_progress = |it: &Message| speaks(it) && PROGRESS.is_match(clip(&it.plain(), 600).0);
+    let progress = history.messages().iter().rposition(says_progress);
     facts.retain_mut(|fact| {
+        // A table follows such a sentence.
+        if fact.topic.is_statement()
+            && fact.voice() == Voice::Model
+            && progress > Some(fact.message)
+            && sentences(&fact.text).first().is_some_and(|it| PROGRESS.is_match(it))
+        {
+            return false;
+        }
         if fact.topic.is_statement()
             && fact.message < replied
             && !remove_sentences(fact, |it| CUES.waiting.is_in(&Lowercased::of(it)) || OFFER.is_match(it))
