@@ -565,7 +565,7 @@ mod tests {
             history::Meta::default(),
         );
         let mut facts = Vec::new();
-        assert!(read(&history, &mut facts).is_empty());
+        assert!(read(&history, &mut facts).0.is_empty());
         let told: Vec<_> = facts.iter().map(|it| (it.topic, it.message, &*it.text)).collect();
         assert_eq!(told, [(Topic::Active, 4, "write it")]);
     }

@@ -172,17 +172,17 @@ impl LineStyle<'_> {
 
     /// A step in at most `chars` characters, with its number and, if there is room, what it is about.
     pub(super) fn step(&self, fact: &Fact, chars: usize) -> String {
-        /// Characters for what all steps are about, and the least and the most for one.
+        /// Characters for what all steps are about, and the least that says something of one, and the most.
         const ALL: usize = 1_800;
-        const ONE: (usize, usize) = (100, 300);
+        const ONE: (usize, usize) = (120, 300);
         let text = cut(&fact.text, chars);
         let step = self.numbered.iter().find(|it| fact.text.starts_with(it.0.as_str()));
         let Some((_, step)) = step else { return text };
         // With its number, the model can update it, and a later reading knows what was updated.
         let number = format!("#{}", step.id);
         let text = if text.contains(&number) { text } else { format!("{text} (task {number})") };
-        let room = (ALL / self.numbered.len()).clamp(ONE.0, ONE.1);
-        match step.about.as_deref().filter(|_| chars > SHORT) {
+        let room = (ALL / self.numbered.len()).min(ONE.1);
+        match step.about.as_deref().filter(|_| chars > SHORT && room >= ONE.0) {
             Some(about) => format!("{text}. {}", cut(about, room)),
             None => text,
         }
