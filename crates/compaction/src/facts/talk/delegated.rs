@@ -1,6 +1,6 @@
 //! The reports of sub-agents to which the model delegated work, and what it told other agents.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -249,13 +249,11 @@ pub(in crate::facts) fn settle_running(history: &History, facts: &mut Vec<Fact>)
     });
 }
 
-/// What the model told other agents of its team (Claude Code), as commands. What it tells the lead is a report.
+/// What the model last told each other agent of its team (Claude Code), as a command. What it tells the lead is a report.
 pub(in crate::facts) fn sent(history: &History) -> Vec<Fact> {
-    /// Only the newest.
-    const MOST: usize = 6;
     const MAX_CHARS: usize = 160;
     let mut calls: HashMap<&str, &Call> = HashMap::new();
-    let mut facts = Vec::new();
+    let mut newest: BTreeMap<String, Fact> = BTreeMap::new();
     for (number, message) in history.messages().iter().enumerate() {
         calls.extend(message.calls().filter(|it| &*it.name == "SendMessage").map(|it| (&*it.id, it)));
         for output in message.outputs().filter(|it| !it.failed && it.refusal.is_none()) {
@@ -270,8 +268,8 @@ pub(in crate::facts) fn sent(history: &History) -> Vec<Fact> {
             let outcome = Outcome { ok: Some(true), ..Outcome::default() };
             let detail = Detail::Command { outcome, read_only: false };
             let command = format!("SendMessage {to} \"{said}\"");
-            facts.push(Fact::from_tools(ToolTopic::Commands, number, command, detail));
+            newest.insert(to.to_owned(), Fact::from_tools(ToolTopic::Commands, number, command, detail));
         }
     }
-    facts.split_off(facts.len().saturating_sub(MOST))
+    newest.into_values().collect()
 }

@@ -213,7 +213,7 @@ impl Uncommitted {
     /// tracked file. `unseen`: commits are made that no command shows.
     pub(super) fn ledger_line(&self, unseen: bool, origin: &dyn Fn(usize) -> usize) -> Option<String> {
         /// Maximum number of files that are named.
-        const NAMED: usize = 24;
+        const NAMED: usize = 16;
         /// Maximum number of earlier untracked files that are named.
         const FEW: usize = 4;
         let works = !self.edited.is_empty() || self.committed.is_some();
