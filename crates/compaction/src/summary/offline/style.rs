@@ -176,7 +176,9 @@ impl LineStyle<'_> {
         const ALL: usize = 1_800;
         const ONE: (usize, usize) = (120, 300);
         let text = cut(&fact.text, chars);
-        let step = self.numbered.iter().find(|it| fact.text.starts_with(it.0.as_str()));
+        // A note may follow its text. One title may begin with another.
+        let titles = self.numbered.iter().filter(|it| fact.text.starts_with(it.0.as_str()));
+        let step = titles.max_by_key(|it| it.0.len()).filter(|_| fact.topic != Topic::Done);
         let Some((_, step)) = step else { return text };
         // With its number, the model can update it, and a later reading knows what was updated.
         let number = format!("#{}", step.id);
